@@ -130,6 +130,7 @@ bool may_be_served_later(const Job* job, const engine::Collective& call) {
 /// call that does not block cannot make its context, all members know, and MPI serves it.
 std::shared_ptr<mpi::CommInfo> on_graph(Job* job, const Operands& operands, Form form) {
   if (!job || !engine::has_isomorphic_graphs()) return nullptr;
+  if (job->config.is_disabled(Family::neighbor)) return nullptr;
   auto comm = engine::isomorphic_comm(operands);
   if (!engine::may_exchange(*job, comm)) return nullptr;
   const bool is_late =

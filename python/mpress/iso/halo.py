@@ -11,30 +11,53 @@ from mpi4py import MPI
 
 from mpress._codec import Codec
 from mpress.comm import Outcome
+from mpress.iso._arguments import Arguments
 from mpress.iso.lists import moore, von_neumann
 from mpress.iso.neighborhood import Neighborhood
 from mpress.iso.requests import Request
 
+_MOST_KNOWN = 64
 
-def _what_is_wrong(
+
+def _read(
     cart: MPI.Cartcomm,
-    shape: tuple[int, ...],
-    depth: tuple[int, ...],
+    shape: Sequence[int],
+    depth: int | Sequence[int],
     periodic: Sequence[bool] | bool | None,
-) -> str | None:
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape and the depth in each dimension of the grid."""
     dims = cart.ndim
-    if len(shape) < dims:
-        return f"shape: expected {dims} dimensions or more, not {shape}"
-    if len(depth) != dims or min(depth, default=0) < 0:
-        return f"depth: expected a number of cells, or {dims}, not {depth}"
-    for cells, most in zip(depth, shape, strict=False):
-        if cells > most:
-            return f"depth: {cells} cells are more than the block's {most}"
+    cells = tuple(map(int, shape))
+    if len(cells) < dims:
+        raise ValueError(f"shape: expected {dims} dimensions or more, not {cells}")
+    deep = (depth,) * dims if isinstance(depth, (int, np.integer)) else tuple(depth)
+    if len(deep) != dims or min(deep, default=0) < 0:
+        raise ValueError(f"depth: expected a number of cells, or {dims}, not {depth!r}")
+    for halo, most in zip(deep, cells, strict=False):
+        if halo > most:
+            raise ValueError(f"depth: {halo} cells are more than the block's {most}")
     if periodic is not None:
         wanted = (periodic,) * dims if isinstance(periodic, bool) else tuple(periodic)
         if tuple(map(bool, wanted)) != tuple(map(bool, cart.periods)):
-            return f"periodic: the grid is {cart.periods}, not {wanted}"
-    return None
+            raise ValueError(f"periodic: the grid is {cart.periods}, not {wanted}")
+    return cells, tuple(map(int, deep))
+
+
+def _agree(
+    cart: MPI.Cartcomm,
+    read: tuple[tuple[int, ...], tuple[int, ...]] | None,
+    error: Exception | None,
+) -> bool:
+    """Raises on all processes where one of them has an error, or where depths differ. Have all
+    blocks the same shape?"""
+    everybody = cart.allgather(read)
+    if error is not None:
+        raise error
+    if None in everybody:
+        raise ValueError("the shape or depth of another process is wrong")
+    if len({(len(shape), depth) for shape, depth in everybody}) > 1:
+        raise ValueError("processes have shapes of different dimensions, or different depths")
+    return len({shape for shape, _ in everybody}) == 1
 
 
 class HaloExchange:
@@ -60,30 +83,26 @@ class HaloExchange:
     ) -> None:
         if not isinstance(cart, MPI.Cartcomm):
             raise TypeError(f"cart: expected a Cartcomm of mpi4py's, not {type(cart).__name__}")
-        dims = cart.ndim
-        self.shape = tuple(map(int, shape))
-        depths = (depth,) * dims if isinstance(depth, (int, np.integer)) else tuple(depth)
-        self.depth = tuple(map(int, depths))
-        wrong = _what_is_wrong(cart, self.shape, self.depth, periodic)
+        read, error = None, None
+        try:
+            read = _read(cart, shape, depth, periodic)
+        except (TypeError, ValueError) as found:
+            error = found
         # Processes with blocks of their own size may be wrong alone, and the others would wait.
-        if cart.allreduce(wrong is not None, MPI.LOR):
-            raise ValueError(wrong or "the shape or depth of another process is wrong")
+        is_uniform = _agree(cart, read, error)
+        assert read is not None
+        self.shape, self.depth = read
+        dims = cart.ndim
         offsets = moore(dims, 1) if corners else von_neumann(dims, 1)
         deep = [
             all(d > 0 or c == 0 for d, c in zip(self.depth, one, strict=True)) for one in offsets
         ]
         offsets = offsets[deep] if len(offsets) else offsets
-        like = np.array([*self.shape, *(-n for n in self.shape)], np.int64)
-        most = np.empty_like(like)
-        cart.Allreduce(like, most, MPI.MAX)
-        is_uniform = bool(
-            (most == like).all() and (most[: len(self.shape)] == -most[len(self.shape) :]).all()
-        )
-        is_uniform = cart.allreduce(is_uniform, MPI.LAND)
         self.neighborhood = Neighborhood(cart, offsets, codec, uniform_sizes=is_uniform)
         self._sent = [self._region(one, is_sent=True) for one in offsets]
         self._received = [self._region(one, is_sent=False) for one in offsets]
         self._requests: list[Request] = []
+        self._known: dict[Any, Arguments] = {}
 
     def _region(self, offset: np.ndarray, is_sent: bool) -> tuple[slice, ...]:
         """The cells that go to the target at `offset`, or come from the source at -offset."""
@@ -101,22 +120,33 @@ class HaloExchange:
         """Fills the fields' halos from the neighbours' cells; beyond borders they stay."""
         self._check(fields)
         for field in fields:
-            self.neighborhood.alltoallw(
-                [field[cells] for cells in self._sent],
-                [field[cells] for cells in self._received],
-            )
+            self.neighborhood._block("alltoallw", self._arguments(field), None)
 
     def start(self, *fields: Any) -> None:
         """Begins that: until finish() the cells that are sent must not change, nor the halos be
         used."""
         self._check(fields)
         for field in fields:
-            self._requests.append(
-                self.neighborhood.ialltoallw(
-                    [field[cells] for cells in self._sent],
-                    [field[cells] for cells in self._received],
-                )
-            )
+            arguments = self._arguments(field)
+            self._requests.append(self.neighborhood._begin("alltoallw", arguments, None))
+
+    def _arguments(self, field: Any) -> Arguments:
+        """What the exchange of a field takes: that of memory of the host is known from the second
+        time on, as to find it takes longer than short exchanges do."""
+        if not isinstance(field, np.ndarray):
+            return self._found(field)
+        key = (field.__array_interface__["data"], field.strides, field.dtype.str)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = self._found(field)._replace(blocks=())
+        return known._replace(kept=(field, known.kept))
+
+    def _found(self, field: Any) -> Arguments:
+        return self.neighborhood._read.alltoallw(
+            [field[cells] for cells in self._sent], [field[cells] for cells in self._received]
+        )
 
     def _check(self, fields: Sequence[Any]) -> None:
         if self._requests:

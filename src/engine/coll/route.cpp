@@ -169,6 +169,11 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   // Where no mode is told, and no tag is kept.
   found.is_decided_at_once =
       call.has_own_counts && form != Form::persistent && !found.may_be_on_devices;
+  // MPI's part would be on the private communicator.
+  if (operands.topology && form == Form::immediate && !found.is_decided_at_once &&
+      !job.collectives.keeps_topologies) {
+    return {};
+  }
   // MPI's part is begun at once, as long as all know how.
   if (found.is_decided_at_once && form == Form::immediate && !job.contexts.is_settled(*comm)) {
     return {};

@@ -100,7 +100,7 @@ void Context::split(MPI_Comm parent) {
   const mpi::PrivateDuplicate without_attributes;
   const mpi::HeldError error;
   int topology = MPI_UNDEFINED;
-  mpi::calls().Topo_test(parent, &topology);
+  if (all_.keeps_topologies_) mpi::calls().Topo_test(parent, &topology);
   // What MPI serves there of a neighbourhood's calls needs the topology, which a duplicate has.
   const int code = topology == MPI_UNDEFINED ? mpi::calls().Comm_split(parent, 0, rank, &made)
                                              : mpi::calls().Comm_dup(parent, &made);

@@ -49,16 +49,17 @@ enum class Fact : unsigned char {
   wants,         ///< 0: refuses
   may_see_gpus,  ///< there is a driver
   gpu_aware,
-  has_hook,      ///< MPI calls mpress while it blocks
-  gets_on,       ///< what is under way proceeds while MPI blocks: by that hook, or a thread
-  has_thread,    ///< a progress thread
-  duplicates,    ///< it may make contexts by MPI_Comm_idup
-  least_chunk,   ///< bytes: it cuts no message shorter; 0: none at all
-  measures,      ///< what links are like, in MPI_Init
-  learns,        ///< what links are like, from its messages
-  sends_frames,  ///< it may compress, or cut, messages to memory of the host
-  none_within,   ///< what is encoded with such may gain by messages in host memory, to ranks of its
-  mpc_within,    ///< host, by codec; nothing to encode with gains where that is forced
+  has_hook,          ///< MPI calls mpress while it blocks
+  gets_on,           ///< what is under way proceeds while MPI blocks: by that hook, or a thread
+  has_thread,        ///< a progress thread
+  duplicates,        ///< it may make contexts by MPI_Comm_idup
+  hides_duplicates,  ///< the program's copy callbacks are not called for private ones
+  least_chunk,       ///< bytes: it cuts no message shorter; 0: none at all
+  measures,          ///< what links are like, in MPI_Init
+  learns,            ///< what links are like, from its messages
+  sends_frames,      ///< it may compress, or cut, messages to memory of the host
+  none_within,  ///< what is encoded with such may gain by messages in host memory, to ranks of its
+  mpc_within,   ///< host, by codec; nothing to encode with gains where that is forced
   zfp_within,
   szp_within,
   none_between,  ///< the same to ranks of others
@@ -316,6 +317,9 @@ class Contexts {
     if (world_) world_->own_[Fact::reproducible] = is_set;
   }
 
+  /// As all ranks know: may private communicators be duplicates, which have a topology?
+  void keep_topologies() { keeps_topologies_ = true; }
+
   /// That of MPI_COMM_WORLD; null unless open.
   const std::shared_ptr<Context>& world() const { return world_; }
 
@@ -357,6 +361,7 @@ class Contexts {
   Facts facts_;
   std::shared_ptr<Context> world_;
   std::atomic<std::uint64_t> next_key_{0};
+  bool keeps_topologies_ = false;
 
   struct Retired {
     std::shared_ptr<Agreements> agreements;

@@ -137,10 +137,11 @@ class Job {
     bool reductions = false;  ///< of these the reductions between ranks of a host, at least
     /// Those on host memory, where compressing may pay within hosts, and between them; by codec.
     std::array<Gains, policy::codec_count> gains;
-    Gains usual;                  ///< of the environment's
-    Gains most;                   ///< of any, where calls may ask for codecs
-    bool immediate = false;       ///< non-blocking and persistent ones, too
-    bool makes_contexts = false;  ///< also as the first call on a communicator
+    Gains usual;                    ///< of the environment's
+    Gains most;                     ///< of any, where calls may ask for codecs
+    bool immediate = false;         ///< non-blocking and persistent ones, too
+    bool makes_contexts = false;    ///< also as the first call on a communicator
+    bool keeps_topologies = false;  ///< private communicators have those of the program's
     const Gains& of(const Spec& spec) const {
       const Codec codec = spec.codec == Codec::automatic ? Codec::mpc : spec.codec;
       return gains[static_cast<std::size_t>(codec)];

@@ -233,6 +233,7 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   facts[Fact::gets_on] = job.config.progress_thread || hook_runs_messages(job);
   facts[Fact::has_thread] = job.config.progress_thread;
   facts[Fact::duplicates] = may_duplicate(job);
+  facts[Fact::hides_duplicates] = mpi::hides_private_duplicates();
   return facts;
 }
 
@@ -308,6 +309,8 @@ void allow_collectives(Job& job, const Context& world) {
       job.collectives.reductions && (!world.is_true_for_any(Fact::gpu_aware) || job.config.force);
   job.collectives.immediate = world.is_true_for_all(Fact::gets_on);
   job.collectives.makes_contexts = world.is_true_for_all(Fact::duplicates);
+  job.collectives.keeps_topologies = world.is_true_for_all(Fact::hides_duplicates);
+  if (job.collectives.keeps_topologies) job.contexts.keep_topologies();
   for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
     job.collectives.gains[codec] = {world.is_true_for_any(fact_of(Fact::none_within, codec)),
                                     world.is_true_for_any(fact_of(Fact::none_between, codec))};

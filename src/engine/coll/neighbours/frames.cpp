@@ -23,6 +23,8 @@ std::span<const std::byte> Frames::frame(std::uint32_t number, const Part& part,
 }
 
 std::span<const std::byte> Frames::encode(Encoded& encoded, const Part& part, int to) {
+  // One of several payloads has no frame: a block of many chunks loses nothing by going as it is.
+  if (job_.config.chunk > 0 && part.bytes >= 2 * job_.config.chunk) return {};
   const SendCall call{called_, call_.family, true, std::nullopt, coding_};
   const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
   BlockChoice choice = encode_block(job_, call, arguments, std::array{to}, false);
@@ -32,7 +34,6 @@ std::span<const std::byte> Frames::encode(Encoded& encoded, const Part& part, in
   OpaqueBlock& opaque = *encoded.opaque;
   await_device(opaque.device(), [&] { return opaque.advance(); });
   if (opaque.code() != MPI_SUCCESS) code_ = opaque.code();
-  // One of several payloads has no frame: a block of many chunks loses nothing by going as it is.
   if (!opaque.is_whole() || opaque.cut().chunks() > 1) return {};
   std::size_t bytes = 0;
   const std::byte* const data = opaque.frame(bytes);

@@ -20,7 +20,8 @@ int read_flag(MPI_Info info, const char* key, bool& flag, std::string& error) {
   const auto text = info == MPI_INFO_NULL ? std::nullopt : mpi::info_value(info, key);
   if (!text) return MPI_SUCCESS;
   flag = *text == "true" || *text == "1";
-  if (!flag && *text != "false" && *text != "0") return wrong(key, *text, "true or false", error);
+  if (!flag && *text != "false" && *text != "0")
+    return wrong(key, *text, "true, false, 1 or 0", error);
   return MPI_SUCCESS;
 }
 

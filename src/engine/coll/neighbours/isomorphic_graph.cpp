@@ -219,7 +219,10 @@ std::vector<Part> parts_of(const Operand& operand, const Blocks& blocks,
   return parts;
 }
 
-std::size_t bytes_of(const Blocks& blocks) {
+/// Of any block, where all have as many. A process without targets need not say what it would send.
+std::size_t even_bytes(const Operands& operands) {
+  const bool sends = operands.send_entries > 0;
+  const Blocks& blocks = sends ? operands.send.reads : operands.receive.writes;
   const MPI_Count count = blocks.count(0);
   const auto type = count > 0 ? mpi::type_info(blocks.type(0)) : nullptr;
   return type ? type->size * static_cast<std::size_t>(count) : 0;
@@ -230,7 +233,10 @@ std::size_t bytes_of(const Blocks& blocks) {
 bool has_isomorphic_graphs() { return has_any.load(std::memory_order_relaxed); }
 
 int note_promise(Job& job, MPI_Comm parent, MPI_Info info, MPI_Comm* created) {
-  if (*created == MPI_COMM_NULL) return MPI_SUCCESS;
+  const auto comm = mpi::comm_info(*created);
+  if (!comm) return MPI_SUCCESS;
+  comm->is_distributed_graph = true;
+  if (!may_exchange(job, comm)) return MPI_SUCCESS;  // some members may not be here
   Promise promise;
   promise.code = read_flag(info, "mpress_isomorphic", promise.is_given, promise.error);
   if (promise.code == MPI_SUCCESS && promise.is_given) {
@@ -245,9 +251,7 @@ int note_promise(Job& job, MPI_Comm parent, MPI_Info info, MPI_Comm* created) {
     mpi::calls().Comm_call_errhandler(parent, promise.code);
     return promise.code;
   }
-  const auto comm = mpi::comm_info(*created);
-  if (comm) comm->is_distributed_graph = true;
-  if (!comm || !graph) return MPI_SUCCESS;
+  if (!graph) return MPI_SUCCESS;
   comm->graph = graph;
   has_any.store(true, std::memory_order_relaxed);
   if (needs_preparation(job)) prepare_exchanges(job, comm);
@@ -275,12 +279,12 @@ Exchange exchange_on_graph(const Collective& call, const Operands& operands,
   exchange.received = parts_of(operands.receive, operands.receive.writes, graph.sources);
   if (call.has_many_readers) {
     exchange.sent = {part_of(operands.send, sent, 0)};
-    if (!has_own) exchange.sizes = {bytes_of(sent)};
+    if (!has_own) exchange.sizes = {even_bytes(operands)};
     return exchange;
   }
   exchange.sent = parts_of(operands.send, sent, graph.destinations);
   if (!has_own) {
-    exchange.sizes.assign(count, bytes_of(sent));
+    exchange.sizes.assign(count, even_bytes(operands));
   } else if (graph.plans->hints().has_uniform_sizes && !graph.has_borders) {
     for (const Part& part : exchange.sent) exchange.sizes.push_back(part.bytes);
   }

@@ -5,6 +5,7 @@
 #include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "wire/frame.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -24,19 +25,13 @@ void for_each(const Exchange& exchange, const Way& way,
 bool RawBlocks::may_serve(Job& job, const Context& context, const Exchange& exchange,
                           const Way& way) {
   if (way.is_packed || way.schedule.rounds > 1) return false;
-  if (!job.chunks.is_open()) return false;  // then members do not know what may gain
-  const Operands& operands = exchange.operands;
-  const Gains& gains = operands.asked
-                           ? job.collectives.most
-                           : job.collectives.of(context.spec().value_or(job.config.spec));
-  const std::size_t least = least_long(job);
-  const bool may_be_linked = context.is_true_for_any(Fact::may_see_gpus);
+  // Thresholds, codecs and what is learned are each process's own: only what no process can send a
+  // frame of, or a header, is sure to be raw at the other end, too.
+  const bool are_all_raw =
+      job.chunks.is_open() && !job.watches_receives && !context.is_true_for_any(Fact::may_see_gpus);
   bool are_raw = true;
-  const auto look = [&](int peer, const Part& part) {
-    const bool may_be_encoded =
-        part.bytes >= least &&
-        (context.share_host(context.rank(), peer) ? gains.within : gains.between);
-    if (may_be_encoded || (may_be_linked && part.bytes >= job.least_peer_bytes)) are_raw = false;
+  const auto look = [&](int, const Part& part) {
+    if (!are_all_raw && part.bytes >= wire::min_frame_bytes) are_raw = false;
     if (!are_raw || !gpu::in_use() || part.bytes == 0) return;
     are_raw = device_of(job, part.data, *mpi::type_info(part.type)) == gpu::host;
   };
@@ -51,14 +46,19 @@ void RawBlocks::start() {
   for_each(exchange_, way_, way_.schedule.receives, true,
            [&](int peer, const Part& part) { messages_.receive(number++, part, peer); });
   number = 0;
-  for_each(exchange_, way_, way_.schedule.sends, false, [&](int peer, const Part& part) {
-    messages_.send(number++, part, peer);
-    messages_.count(trace::Direction::send, peer, part.bytes, part.bytes);
-  });
+  for_each(exchange_, way_, way_.schedule.sends, false,
+           [&](int peer, const Part& part) { messages_.send(number++, part, peer); });
 }
 
 bool RawBlocks::advance() {
-  return messages_.have_come(way_.schedule.blocks.size()) && messages_.are_sent();
+  if (!messages_.have_come(way_.schedule.blocks.size()) || !messages_.are_sent()) return false;
+  for_each(exchange_, way_, way_.schedule.sends, false, [&](int peer, const Part& part) {
+    messages_.count(trace::Direction::send, peer, part.bytes, part.bytes);
+  });
+  for_each(exchange_, way_, way_.schedule.receives, true, [&](int peer, const Part& part) {
+    messages_.count(trace::Direction::receive, peer, part.bytes, part.bytes);
+  });
+  return true;
 }
 
 void RawBlocks::wait_in_mpi() {

@@ -1,0 +1,37 @@
+"""Blocks that one of their two ends takes for short: a process with a long block to another looks
+for what may be encoded, and one with none but short ones does not have to."""
+
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+from mpress import iso
+
+world = MPI.COMM_WORLD
+ring = world.Create_cart((world.size,), (True,))
+near = iso.Neighborhood(ring, [[1], [-1]])
+if sys.argv[1:] == ["hint"]:
+    hints = MPI.Info.Create({"mpress_threshold": "1024"})
+    near.comm.Set_info(hints)
+    hints.Free()
+
+
+def items(a: int, b: int) -> int:
+    return 20000 if {a, b} == {0, 1} else 2000
+
+
+def block(origin: int, index: int, count: int, round: int) -> np.ndarray:
+    return np.full(count, 1000.0 * origin + 10 * index + round)
+
+
+targets = [(ring.rank + 1) % ring.size, (ring.rank - 1) % ring.size]
+sources = targets[::-1]
+for round in range(12):
+    sent = [block(ring.rank, i, items(ring.rank, to), round) for i, to in enumerate(targets)]
+    received = [np.zeros(items(of, ring.rank)) for of in sources]
+    near.alltoallw(sent, received)
+    for i, of in enumerate(sources):
+        assert (received[i] == block(of, i, received[i].size, round)).all()
+if ring.rank == 0:
+    print("ok")
