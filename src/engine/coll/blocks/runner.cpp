@@ -454,27 +454,16 @@ void Runner::wait_in_mpi() {
   // Where data may follow headers, this process may be needed meanwhile.
   if (messages_.empty() || !leaving_.empty() || job_.expects_data() || !job_.progress.idle())
     return;
-  std::vector<MPI_Request> requests;
-  for (const Message& message : messages_) {
+  Message* oldest = nullptr;
+  for (Message& message : messages_) {
     // Also one whose data follows what has come.
     if (message.send || message.opaque || message.is_complete) return;
-    requests.push_back(message.request);
+    if (!oldest || message.round < oldest->round) oldest = &message;
   }
-  // Some, not all: what comes in a later round may need what this rank is to send then.
-  const int count = static_cast<int>(requests.size());
-  std::vector<int> ended(requests.size());
-  std::vector<MPI_Status> statuses(requests.size());
-  int ended_count = 0;
-  const int code =
-      mpi::calls().Waitsome(count, requests.data(), &ended_count, ended.data(), statuses.data());
-  if (ended_count == MPI_UNDEFINED) return;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(ended_count); ++i) {
-    Message& message = messages_[static_cast<std::size_t>(ended[i])];
-    message.request = MPI_REQUEST_NULL;
-    message.is_complete = true;
-    message.status = statuses[i];
-    message.code = code == MPI_ERR_IN_STATUS ? statuses[i].MPI_ERROR : code;
-  }
+  // For one: MPI_Waitsome of MPICH keeps the processor from the ranks that it waits for. One of the
+  // oldest round, as later ones may need what this rank is to send when that is over.
+  oldest->code = mpi::calls().Wait(&oldest->request, &oldest->status);
+  oldest->is_complete = true;
 }
 
 }  // namespace mpress::engine
