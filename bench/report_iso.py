@@ -1,11 +1,14 @@
 """Write docs/dev/results-neighbourhoods.md from bench/results/iso-*.json, which are what
 `mpress bench iso ... --json` writes."""
 
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from tables import page_of_runs, read_runs, table
 
+from mpress.bench import iso_plots
 from mpress.cli.bench_iso_tables import what_of, where_of
 from mpress.cli.console import size_text
 
@@ -67,13 +70,21 @@ def by_method(run: Row) -> str:
     return table(["method", "us", f"over {run['reference']}", "ratio"], lines)
 
 
+def picture_of(run: Row) -> str:
+    return f"neighbourhoods-{'x'.join(map(str, run['plan']['grid']))}.svg"
+
+
 def section(run: Row) -> str:
     plan = run["plan"]
     about = (
         f"{what_of(plan)}. {run['launches']} launches, {run['cpu']}, {run['date']}, commit "
         f"`{(run['commit'] or 'unknown')[:7]}`."
     )
+    if "network" in run:
+        about += f" {run['network']}."
     tables = by_size(run) if plan["stage"] == "communication" else by_method(run)
+    if plan["stage"] == "communication":
+        tables += f"\n\n![Time over {run['reference']} by the bytes of a block]({picture_of(run)})"
     title = f"{plan['stage'].capitalize()}: {run['mpi']}, {where_of(run)}"
     return f"## {title}\n\n{about}\n\n{tables}"
 
@@ -83,7 +94,13 @@ def page(runs: list[Row]) -> str:
 
 
 def main() -> None:
-    PAGE.write_text(page(read_runs("iso-*.json")))
+    runs = read_runs("iso-*.json")
+    PAGE.write_text(page(runs))
+    for run in runs:
+        if run["plan"]["stage"] == "communication":
+            with tempfile.TemporaryDirectory() as folder:
+                iso_plots.draw(run, Path(folder))
+                shutil.move(Path(folder) / "ratios.svg", PAGE.parent / picture_of(run))
     print(f"wrote {PAGE}")
 
 
