@@ -15,7 +15,7 @@ ELSEWHERE = (
     DOCS / "dev" / "gzccl-simulated.svg",  # by bench/report_simulated.py
     DOCS / "dev" / "model-check.svg",  # by bench/report_model.py
     DOCS / "dev" / "turbulence.png",  # by apps/turbulence/demo.py
-    DOCS / "dev" / "stencil-depths.png",  # by apps/stencil/pictures.py
+    DOCS / "dev" / "stencil-depths.png",  # by apps/stencil/stencil_pictures.py
     DOCS / "dev" / "stencil-fields.png",
     DOCS / "dev" / "neighbourhoods-2x2x1.svg",  # by bench/report_iso.py
     DOCS / "dev" / "neighbourhoods-2x2x2x3.svg",

@@ -32,7 +32,7 @@ def program(parts, tmp_path_factory, mpi, build_dir):
     program = tmp_path_factory.mktemp("stencil") / "stencil"
     warnings = ["-Wall", "-Wextra", "-Werror", "-Wpedantic"]
     warnings += ["-Wno-stringop-overread"]  # GCC's for Open MPI's MPI_UNWEIGHTED, no array
-    parts("program").build(program, mpi.mpicc, ["-O2", *warnings, yielding(build_dir)])
+    parts("stencil_program").build(program, mpi.mpicc, ["-O2", *warnings, yielding(build_dir)])
     return program
 
 
@@ -147,7 +147,7 @@ def test_messages_are_compressed(program, mpress_run):
 def test_what_is_counted(stencil, parts):
     """Of 3 x 1 processes, on a torus: two others, and the process itself."""
     printed, _ = stencil(3, "--grid 30x20 --depth 2 --steps 7")
-    times = parts("program").times(printed)
+    times = parts("stencil_program").times(printed)
     assert 0 < times.exchanging < times.step
     rows, corners = 3 * 2 * 2 * 20, 3 * 4 * 2 * 2
     assert (times.exchanges, times.messages, times.bytes) == (4, 18, 8 * (rows + corners))
@@ -227,7 +227,7 @@ def test_the_twin_names_a_depth_that_is_wrong(mpi, mpi4py_env):
 
 def test_pictures_are_drawn(parts, served_programs, mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
     pytest.importorskip("matplotlib")
-    pictures = parts("pictures")
+    pictures = parts("stencil_pictures")
     served_programs(pictures)
     for name, its in (mpi.env | mpi4py_env | FORCED).items():
         monkeypatch.setenv(name, its)

@@ -23,11 +23,11 @@ struct LinkCosts {
   double seconds_a_byte = 0;  ///< of one rank's transfer; between hosts, of one host's
   /// By how much longer bytes take when a rank has many partners at once; at least 1.
   double crowding = 1;
-  bool is_network = false;     ///< bytes are on their way while a rank begins other messages
   bool is_shared = false;      ///< many may read what was written once
   double partner_share = 0.1;  ///< what each further partner adds to a round, of what one takes
   /// By how much longer bytes take where ranks pass on one segment while the next one comes.
   double passing_on = 1;
+  bool is_network = false;  ///< bytes are on their way while a rank begins other messages
 
   bool operator==(const LinkCosts&) const = default;
 };

@@ -1,6 +1,6 @@
 """Pictures of the stencil program: fields, and the time of a step by the depth of its halos.
 
-    python apps/stencil/pictures.py --output demo-output/stencil
+    python apps/stencil/stencil_pictures.py --output demo-output/stencil
 
 Depths and codecs are measured as fast as this machine is, and over a link that is simulated.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-import program
+import stencil_program as program
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
