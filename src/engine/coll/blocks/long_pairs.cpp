@@ -36,48 +36,37 @@ bool may_pay(const Gains& gains, const Context& context, int peer) {
   return context.share_host(context.rank(), peer) ? gains.within : gains.between;
 }
 
-/// Of the blocks of an operand, one for each rank or one for the root.
-std::vector<bool> long_blocks(const Job& job, const Context& context, const Gains& gains,
-                              const Blocks& blocks, int root) {
+/// The long blocks of an operand that `may_go(i)` lets travel, which is asked last. Arguments of
+/// those that are not there are not looked at.
+template <typename IsThere, typename MayGo>
+std::vector<bool> long_blocks(const Job& job, const Blocks& blocks, IsThere is_there,
+                              MayGo may_go) {
   std::vector<bool> found;
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Count least = never;
   for (int i = 0; i < blocks.number(); ++i) {
+    if (!is_there(i)) continue;
     const MPI_Count count = blocks.count(i);
     if (count <= 0) continue;
     if (blocks.type(i) != type) {
       type = blocks.type(i);
       least = least_items(job, type);
     }
-    if (count < least) continue;
-    const int peer = blocks.number() == context.size() ? i : root;
-    if (peer == context.rank() || !may_pay(gains, context, peer)) continue;
+    if (count < least || !may_go(i)) continue;
     if (found.empty()) found.resize(static_cast<std::size_t>(blocks.number()));
     found[static_cast<std::size_t>(i)] = true;
   }
   return found;
 }
 
-/// Of the blocks of an operand, one for each neighbour or one for all. A count that is one for all
-/// of them leaves no choice by neighbour, so none goes by where that is.
-std::vector<bool> long_blocks(const Job& job, const Blocks& blocks, const std::vector<int>& peers) {
-  std::vector<bool> found;
-  MPI_Datatype type = MPI_DATATYPE_NULL;
-  MPI_Count least = never;
-  for (int i = 0; i < blocks.number(); ++i) {
-    const bool is_for_all = static_cast<std::size_t>(blocks.number()) != peers.size();
-    if (!is_for_all && peers[static_cast<std::size_t>(i)] == MPI_PROC_NULL) continue;
-    const MPI_Count count = blocks.count(i);
-    if (count <= 0) continue;
-    if (blocks.type(i) != type) {
-      type = blocks.type(i);
-      least = least_items(job, type);
-    }
-    if (count < least) continue;
-    if (found.empty()) found.resize(static_cast<std::size_t>(blocks.number()));
-    found[static_cast<std::size_t>(i)] = true;
-  }
-  return found;
+/// Of one block for each neighbour, or one for all. Where all have one count, MPI's call has to
+/// leave all of them out or none, so where a neighbour's process runs does not matter.
+std::vector<bool> long_edges(const Job& job, const Blocks& blocks, const std::vector<int>& peers) {
+  const bool is_for_all = static_cast<std::size_t>(blocks.number()) != peers.size();
+  const auto is_there = [&](int i) {
+    return is_for_all || peers[static_cast<std::size_t>(i)] != MPI_PROC_NULL;
+  };
+  return long_blocks(job, blocks, is_there, [](int) { return true; });
 }
 
 /// Nothing is forwarded, whoever shares hosts: schedule::make() has other algorithms there.
@@ -98,13 +87,21 @@ LongPairs::LongPairs(const Job& job, const Context& context, const Operands& ope
   const Blocks& sent = operands.send.reads;
   const Blocks& received = operands.receive.writes;
   if (const mpi::Topology* const topology = operands.topology) {
-    sent_ = long_blocks(job, sent, topology->destinations);
-    received_ = long_blocks(job, received, topology->sources);
+    sent_ = long_edges(job, sent, topology->destinations);
+    received_ = long_edges(job, received, topology->sources);
     return;
   }
+  // One block for each rank, or one for the root.
   const Gains& gains = gains_of_pairs(job, operands);
-  sent_ = long_blocks(job, context, gains, sent, operands.root);
-  received_ = long_blocks(job, context, gains, received, operands.root);
+  const auto of_ranks = [&](const Blocks& blocks) {
+    const auto may_go = [&](int i) {
+      const int peer = blocks.number() == context.size() ? i : operands.root;
+      return peer != context.rank() && may_pay(gains, context, peer);
+    };
+    return long_blocks(job, blocks, [](int) { return true; }, may_go);
+  };
+  sent_ = of_ranks(sent);
+  received_ = of_ranks(received);
 }
 
 schedule::Method LongPairs::method(schedule::Op op) {

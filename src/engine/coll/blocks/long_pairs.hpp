@@ -15,8 +15,8 @@ namespace mpress::engine {
 class Context;
 class Job;
 
-/// Those of one rank. A pair is two ranks: what a rank has for itself is MPI's, but for an edge of
-/// a neighbourhood from it to itself.
+/// The long pairs of one rank. A pair is two ranks: MPI moves what a rank has for itself, but for
+/// an edge of a neighbourhood from the rank to itself.
 class LongPairs {
  public:
   /// Looks at each count once, and asks no other rank. `context` is ready. Without any long pair
