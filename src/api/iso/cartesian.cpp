@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/entries.hpp"
+#include "engine/coll/neighbours/cartesian_grid.hpp"
 
 namespace mpress::api {
 
@@ -40,7 +41,7 @@ Wrong read_cartesian(MPI_Comm comm, Cartesian& cartesian) {
   if (Wrong wrong = open_call(comm)) return wrong;
   const mpi::Calls& mpi = mpi::calls();
   constexpr int untold = -12345;
-  int topology = untold, dimensions = 0;
+  int topology = untold;
   Wrong wrong = asked(
       "communicator", [&] { return mpi.Topo_test(comm, &topology); },
       [&] { return topology != untold; });
@@ -48,17 +49,10 @@ Wrong read_cartesian(MPI_Comm comm, Cartesian& cartesian) {
   if (topology != MPI_CART) {
     return {MPI_ERR_TOPOLOGY, "the communicator is not Cartesian (MPI_Cart_create)"};
   }
-  mpi.Cartdim_get(comm, &dimensions);
-  // One more, as MPI may not be given null pointers.
-  const auto room = static_cast<std::size_t>(dimensions) + 1;
-  std::vector<int> sizes(room), periodic(room);
-  cartesian.coordinates.resize(room);
-  mpi.Cart_get(comm, dimensions, sizes.data(), periodic.data(), cartesian.coordinates.data());
+  cartesian.grid = engine::grid_of(comm);
   mpi.Comm_rank(comm, &cartesian.rank);
-  sizes.pop_back();
-  periodic.pop_back();
-  cartesian.coordinates.pop_back();
-  cartesian.grid = schedule::Grid(sizes, periodic);
+  cartesian.coordinates.resize(static_cast<std::size_t>(cartesian.grid.dimensions()));
+  cartesian.grid.coordinates(cartesian.rank, cartesian.coordinates);
   return {};
 }
 

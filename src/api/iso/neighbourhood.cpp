@@ -122,12 +122,11 @@ Wrong read_request(Request& request, Cartesian cartesian, Shared& neighbourhood)
 Wrong check_alike(const Request& request, const IsoNeighbourhood* neighbourhood, Wrong own) {
   std::array<std::uint64_t, 2> most{~std::uint64_t{0}, ~std::uint64_t{0}};
   if (neighbourhood) {
-    const engine::NeighbourHints& hints = neighbourhood->plans->hints();
-    const std::array<int, 5> others{static_cast<int>(hints.algorithm), hints.ports,
-                                    hints.is_reproducible, hints.has_uniform_sizes,
-                                    request.is_attribute};
     std::uint64_t hash = neighbourhood->list().hash();
-    for (const int one : others) hash = (hash ^ static_cast<unsigned>(one)) * 0x100000001b3;
+    for (const std::uint64_t one :
+         {neighbourhood->plans->hints().hash(), std::uint64_t{request.is_attribute}}) {
+      hash = (hash ^ one) * 0x100000001b3;
+    }
     most = {hash, ~hash};
   }
   const int code =

@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "engine/coll/neighbours/cartesian_grid.hpp"
 #include "engine/coll/neighbours/hints.hpp"
 #include "engine/coll/neighbours/neighbours.hpp"
 #include "engine/job/job.hpp"
@@ -45,21 +45,6 @@ struct Promise {
   }
 };
 
-std::optional<schedule::Grid> read_grid(MPI_Comm comm) {
-  int kind = MPI_UNDEFINED;
-  mpi::calls().Topo_test(comm, &kind);
-  if (kind != MPI_CART) return std::nullopt;
-  int dimensions = 0;
-  mpi::calls().Cartdim_get(comm, &dimensions);
-  // One more, as MPI may not be given null pointers.
-  std::vector<int> sizes(static_cast<std::size_t>(dimensions) + 1);
-  std::vector<int> periodic(sizes.size()), coordinates(sizes.size());
-  mpi::calls().Cart_get(comm, dimensions, sizes.data(), periodic.data(), coordinates.data());
-  sizes.pop_back();
-  periodic.pop_back();
-  return schedule::Grid(sizes, periodic);
-}
-
 /// `sign`: -1 of sources, whose offset leads here.
 Places places_of(const schedule::Grid& grid, int rank, const std::vector<int>& ranks, int sign) {
   Places places;
@@ -73,19 +58,20 @@ Places places_of(const schedule::Grid& grid, int rank, const std::vector<int>& r
 }
 
 void read_lists(MPI_Comm parent, MPI_Comm created, Promise& promise) {
-  const std::optional<schedule::Grid> grid = read_grid(parent);
+  int kind = MPI_UNDEFINED;
+  mpi::calls().Topo_test(parent, &kind);
   const auto topology = mpi::read_topology(created, true);
-  if (!grid || !topology) {
+  if (kind != MPI_CART || !topology) {
     return promise.fail(MPI_ERR_TOPOLOGY,
                         "expected a graph of the processes of a Cartesian communicator");
   }
-  promise.grid = *grid;
+  promise.grid = grid_of(parent);
   mpi::calls().Comm_rank(created, &promise.rank);
-  for (int j = 0; j < grid->dimensions(); ++j) {
-    promise.has_borders = promise.has_borders || !grid->is_periodic(j);
+  for (int j = 0; j < promise.grid.dimensions(); ++j) {
+    promise.has_borders = promise.has_borders || !promise.grid.is_periodic(j);
   }
-  promise.destinations = places_of(*grid, promise.rank, topology->destinations, 1);
-  promise.sources = places_of(*grid, promise.rank, topology->sources, -1);
+  promise.destinations = places_of(promise.grid, promise.rank, topology->destinations, 1);
+  promise.sources = places_of(promise.grid, promise.rank, topology->sources, -1);
 }
 
 /// The relative neighbours of one process, each as often as it has it.
@@ -153,15 +139,6 @@ std::array<std::uint64_t, n> greatest(std::array<std::uint64_t, n> numbers, MPI_
   return numbers;
 }
 
-std::uint64_t hash_of(const NeighbourHints& hints) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const int one : {static_cast<int>(hints.algorithm), hints.ports, int{hints.is_reproducible},
-                        int{hints.has_uniform_sizes}}) {
-    hash = (hash ^ static_cast<unsigned>(one)) * 0x100000001b3;
-  }
-  return hash;
-}
-
 /// Neighbour by neighbour of the list: the place of each.
 std::vector<int> numbered(const schedule::Neighbourhood& list, const Places& places) {
   std::vector<int> found;
@@ -178,7 +155,7 @@ std::vector<int> numbered(const schedule::Neighbourhood& list, const Places& pla
 
 /// Do all keep the promise? Collective; all find the same. Empty where none has given it.
 std::shared_ptr<const IsomorphicGraph> agreed(Promise& promise, MPI_Comm comm) {
-  const std::uint64_t hints = hash_of(promise.hints);
+  const std::uint64_t hints = promise.hints.hash();
   const auto found = greatest<6>({promise.is_given, !promise.is_given, promise.code != MPI_SUCCESS,
                                   hints, ~hints, promise.has_borders},
                                  comm);

@@ -14,6 +14,15 @@ namespace mpress::engine {
 using schedule::Neighbourhood;
 using schedule::Routes;
 
+std::uint64_t NeighbourHints::hash() const {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same on all ranks
+  for (const int one :
+       {static_cast<int>(algorithm), ports, int{is_reproducible}, int{has_uniform_sizes}}) {
+    hash = (hash ^ static_cast<unsigned>(one)) * 0x100000001b3;
+  }
+  return hash;
+}
+
 NeighbourPlans::NeighbourPlans(Neighbourhood list, int rank, NeighbourHints hints)
     : list_(std::move(list)),
       rank_(rank),

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -25,6 +26,9 @@ struct NeighbourHints {
   bool has_uniform_sizes = false;  ///< also in calls with counts: block i has one size everywhere
 
   bool operator==(const NeighbourHints&) const = default;
+
+  /// The same for equal hints; for others almost always another.
+  std::uint64_t hash() const;
 };
 
 /// What an exchange does.
