@@ -50,7 +50,6 @@ std::unique_ptr<const Exchange> along_edges(const Collective& call, const Operan
   exchange->pattern = is_gather ? Pattern::allgather : Pattern::alltoall;
   exchange->operands.asked = operands.asked;
   exchange->operands.comm = operands.comm;
-  exchange->is_direct = true;
   const auto is_missing = [](const std::vector<int>& peers, int i) {
     return peers[static_cast<std::size_t>(i)] == MPI_PROC_NULL;
   };

@@ -12,9 +12,9 @@
 
 namespace mpress::engine {
 
-/// What a process exchanges along its edges, in one round: along those of `pairs`, or where that is
-/// null along all. Of an all-gather each block goes once to each process. `operands` outlives it
-/// where its types do.
+/// Makes the exchange of a process along its edges, in one round: those of `pairs`, or all edges
+/// where that is null. Of an all-gather each block goes once to each process. `operands` outlives
+/// it where its types do.
 std::unique_ptr<const Exchange> exchange_along_edges(const Collective& call,
                                                      const Operands& operands,
                                                      const Context& context,

@@ -29,7 +29,7 @@ struct Exchange {
   const Part& to(int neighbour) const {
     return sent[pattern == Pattern::allgather ? 0 : static_cast<std::size_t>(neighbour)];
   }
-  /// The same of a schedule's block, which is not packed.
+  /// The part of a schedule's block that this process sends, where blocks are not packed.
   const Part& outgoing(schedule::Block block) const {
     return to(static_cast<int>(block % places()));
   }
@@ -44,7 +44,7 @@ struct Exchange {
   /// By which ways it may travel; null: along `edges`.
   std::shared_ptr<const NeighbourPlans> plans;
   std::shared_ptr<const Way> edges;
-  /// Those of `edges` that lead from the process to itself. Lives as long as the communicator.
+  /// Edges from the process to itself, by places in both lists. Lives as long as the communicator.
   const std::vector<std::pair<int, int>>* own_edges = nullptr;
   /// By so many are the blocks of an origin numbered.
   std::size_t places() const { return std::max(sent.size(), received.size()); }

@@ -12,7 +12,7 @@ namespace mpress::engine {
 /// of MPI's, with `error` one sentence that names key, value and what was expected; raises nothing.
 int read_neighbour_hints(MPI_Info info, NeighbourHints& hints, std::string& error);
 
-/// The same of one key that is true or false.
+/// Reads one key that is true or false, as read_neighbour_hints() does.
 int read_flag(MPI_Info info, const char* key, bool& flag, std::string& error);
 
 }  // namespace mpress::engine

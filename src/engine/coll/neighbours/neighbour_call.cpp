@@ -131,7 +131,7 @@ void NeighbourCall::wait_in_mpi() {
   if (!is_under_way_) return;
   if (packed_) packed_->wait_in_mpi();
   if (runner_) runner_->wait_in_mpi();
-  if (raw_ && job_.progress.idle() && !job_.expects_data()) raw_->wait_in_mpi();
+  if (raw_) raw_->wait_in_mpi();
 }
 
 bool NeighbourCall::advance() {

@@ -289,7 +289,6 @@ void PackedRounds::copy(const Part& from, const Part& to) {
 }
 
 void PackedRounds::wait_in_mpi() {
-  if (!job_.progress.idle() || job_.expects_data()) return;
   if (next_send_ < sends_.size() || unpacked_ < receives_.size()) {
     messages_.wait_for(needed());
   } else {

@@ -163,7 +163,7 @@ void PackedSums::deliver() {
 }
 
 void PackedSums::wait_in_mpi() {
-  if (!is_under_way_ || !job_.progress.idle() || job_.expects_data()) return;
+  if (!is_under_way_) return;
   if (round_ < schedule_.transfers.rounds) {
     messages_.wait_for(needed());
   } else {

@@ -29,6 +29,7 @@ bool RawBlocks::may_serve(Job& job, const Context& context, const Exchange& exch
   // frame of, or a header, is sure to be raw at the other end, too.
   const bool are_all_raw =
       job.chunks.is_open() && !job.watches_receives && !context.is_true_for_any(Fact::may_see_gpus);
+  if (are_all_raw && !gpu::in_use()) return true;
   bool are_raw = true;
   const auto look = [&](int, const Part& part) {
     if (!are_all_raw && part.bytes >= wire::min_frame_bytes) are_raw = false;

@@ -76,7 +76,10 @@ bool RawMessages::are_sent() {
   return true;
 }
 
+bool RawMessages::may_wait() const { return job_.progress.idle() && !job_.expects_data(); }
+
 void RawMessages::wait_for(std::size_t most) {
+  if (!may_wait()) return;
   for (; come_ < most; ++come_) {
     Receive& receive = receives_[come_];
     if (receive.request == MPI_REQUEST_NULL) continue;
@@ -86,6 +89,7 @@ void RawMessages::wait_for(std::size_t most) {
 }
 
 void RawMessages::wait_until_sent() {
+  if (!may_wait()) return;
   for (; sent_ < sends_.size(); ++sent_) {
     note(mpi::calls().Wait(&sends_[sent_], MPI_STATUS_IGNORE));
   }

@@ -31,7 +31,7 @@ class RawMessages {
   /// Are the first `most` complete? Never waits.
   bool have_come(std::size_t most);
   bool are_sent();
-  /// Wait in MPI.
+  /// Wait in MPI, unless something else needs this process meanwhile.
   void wait_for(std::size_t most);
   void wait_until_sent();
 
@@ -54,6 +54,7 @@ class RawMessages {
     std::size_t bytes = 0;
     bool may_be_shorter = false;
   };
+  bool may_wait() const;
   void take(Receive& receive, int code, const MPI_Status& status);
 
   Job& job_;
