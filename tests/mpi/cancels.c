@@ -1,11 +1,10 @@
 /* A library preloaded beside mpress that makes an MPI that cancels sends, which not all do: those
  * of tag 77, which are never sent. See count_tests.c for how it gets in between. */
-#define _GNU_SOURCE
-#include <dlfcn.h>
+#include "look_up.h"
+
 #include <mpi.h>
 #include <string.h>
 
-typedef void* (*LookUp)(void*, const char*);
 typedef int (*Send)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
 typedef int (*Start)(MPI_Grequest_query_function*, MPI_Grequest_free_function*,
                      MPI_Grequest_cancel_function*, void*, MPI_Request*);
@@ -69,11 +68,6 @@ static int issend(const void* buffer, int count, MPI_Datatype type, int to, int 
 }
 
 void* dlsym(void* handle, const char* name) {
-  static const char* const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
-  static LookUp look_up;
-  for (int i = 0; i < 3 && !look_up; ++i) {
-    look_up = (LookUp)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-  }
   void* const found = look_up(handle, name);
   if (strcmp(name, "PMPI_Isend") != 0 && strcmp(name, "PMPI_Issend") != 0) return found;
   mpi_grequest_start = (Start)look_up(handle, "PMPI_Grequest_start");

@@ -1,8 +1,8 @@
 /* A library preloaded beneath mpress that counts the messages that mpress gives to MPI. mpress
  * looks MPI's functions up in MPI's own library, so it is the looking up that is stood in for.
  * Programs find `counted_messages` by its name, and read it between their calls. */
-#define _GNU_SOURCE
-#include <dlfcn.h>
+#include "look_up.h"
+
 #include <mpi.h>
 #include <string.h>
 
@@ -41,14 +41,7 @@ ENDING_IN(Issend, 1, const void*, MPI_Request)
 ENDING_IN(Recv, 0, void*, MPI_Status)
 ENDING_IN(Irecv, 0, void*, MPI_Request)
 
-typedef void* (*LookUp)(void*, const char*);
-
 void* dlsym(void* handle, const char* name) {
-  static const char* const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
-  static LookUp look_up;
-  for (int i = 0; i < 3 && !look_up; ++i) {
-    look_up = (LookUp)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-  }
   void* const found = look_up(handle, name);
 #define STAND_IN(call)                    \
   if (strcmp(name, "PMPI_" #call) == 0) { \

@@ -1,13 +1,12 @@
 /* A library preloaded beside mpress that counts how often mpress asks MPI whether a request is
  * complete, and tells when the process ends. mpress looks MPI's functions up in MPI's own library,
  * so it is the looking up that is stood in for. */
-#define _GNU_SOURCE
-#include <dlfcn.h>
+#include "look_up.h"
+
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef void* (*LookUp)(void*, const char*);
 typedef int (*Test)(MPI_Request*, int*, MPI_Status*);
 
 static long count = 0;
@@ -19,11 +18,6 @@ static int counting_test(MPI_Request* request, int* flag, MPI_Status* status) {
 }
 
 void* dlsym(void* handle, const char* name) {
-  static const char* const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
-  static LookUp look_up;
-  for (int i = 0; i < 3 && !look_up; ++i) {
-    look_up = (LookUp)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-  }
   if (strcmp(name, "PMPI_Test") != 0) return look_up(handle, name);
   mpi_test = (Test)look_up(handle, name);
   return (void*)counting_test;
