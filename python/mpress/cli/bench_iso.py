@@ -45,9 +45,7 @@ def communication(
     field: options.Field = "turb",
     force: options.Force = False,
     launches: options.Launches = 5,
-    repeat: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Rounds of a launch, at most.")
-    ] = 100,
+    repeat: options.Repeat = 100,
     seconds: options.Seconds = 10.0,
     seed: options.Seed = 1,
     mpiexec: bench_options.Mpiexec = None,
@@ -97,9 +95,7 @@ def creation(
         typer.Option(metavar="AxBx...", help="Of schedules, if not that of the ranks."),
     ] = None,
     launches: options.Launches = 5,
-    repeat: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Rounds of a launch, at most.")
-    ] = 10,
+    repeat: options.Repeat = 10,
     seconds: options.Seconds = 10.0,
     seed: options.Seed = 1,
     mpiexec: bench_options.Mpiexec = None,
@@ -150,9 +146,7 @@ def stencil(
     field: options.Field = "turb",
     force: options.Force = False,
     launches: options.Launches = 5,
-    repeat: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Rounds of a launch, at most.")
-    ] = 100,
+    repeat: options.Repeat = 100,
     seconds: options.Seconds = 10.0,
     seed: options.Seed = 1,
     mpiexec: bench_options.Mpiexec = None,

@@ -36,6 +36,7 @@ Field = Annotated[
 Force = Annotated[
     bool, typer.Option("--force", help="Encode with each --spec whether or not that pays.")
 ]
+Repeat = Annotated[int, typer.Option(metavar="N", min=1, help="Rounds of a launch, at most.")]
 Launches = Annotated[int, typer.Option(metavar="N", min=1, help="Runs of the launcher.")]
 Seconds = Annotated[
     float, typer.Option(metavar="S", help="Of a launch for a size, as far as ten rounds allow.")

@@ -63,7 +63,7 @@ std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& 
                                                     const Operands& operands, mpi::CommInfo& comm,
                                                     Context& context, const Served& served);
 
-/// The same of its long pairs alone, beside MPI's own call; `pairs` outlives it, too.
+/// Makes the operation of a call's long pairs alone, beside MPI's call; `pairs` outlives it, too.
 std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collective& call,
                                                           const Operands& operands,
                                                           mpi::CommInfo& comm, Context& context,
