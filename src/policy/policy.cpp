@@ -208,7 +208,11 @@ std::size_t Policy::least_bytes(Peer peer, std::size_t usual) const {
   // What is forced to be compressed is so from the same size on everywhere.
   if (rate == 0 || force_) return usual;
   if (!links_.is_for_short(peer)) return std::max(usual, Links::least_bytes);
-  return std::clamp(links_.worth_bytes(peer), std::min(least_worth, usual), usual);
+  return std::clamp(links_.worth_bytes(peer), least_bytes_anywhere(usual), usual);
+}
+
+std::size_t Policy::least_bytes_anywhere(std::size_t usual) const {
+  return force_ ? usual : std::min(least_worth, usual);
 }
 
 Timing Policy::judge_timing(const Subject& subject, bool is_encoded, Clock clock) {

@@ -95,6 +95,8 @@ class Policy {
   /// becomes: `usual`; unless everything is compressed less where the link is slow, and more while
   /// that is little believed.
   std::size_t least_bytes(Peer peer, std::size_t usual) const;
+  /// No process's is ever less, whatever it comes to know of its links.
+  std::size_t least_bytes_anywhere(std::size_t usual) const;
 
   /// Is this message, of host memory, which goes as `is_encoded` says, to be timed? `clock`: as
   /// of Links::judge().

@@ -71,8 +71,10 @@ void count_by_kernel(Job& job, trace::Called called, trace::Way way, int rank, c
 void wait_for(Job& job, CollectiveOperation& operation) {
   operation.await(true);
   job.progress.wait_until([&] {
-    if (operation.advance()) return true;
-    operation.wait_in_mpi();
+    // MPI has given the processor to others while it waited.
+    do {
+      if (operation.advance()) return true;
+    } while (operation.wait_in_mpi());
     return false;
   });
 }

@@ -35,7 +35,7 @@ class CollectiveOperation {
   virtual void await(bool is_awaited) = 0;
 
   /// For a call that blocks, between two calls of advance(): see Runner.
-  virtual void wait_in_mpi() = 0;
+  virtual bool wait_in_mpi() = 0;
 
   /// Has a device been given all of it, in such a way that a stream of the program's waits for it?
   /// Then it need not be waited for here.

@@ -74,6 +74,7 @@ bool Runner::begin_receives() {
   if (!may_come(receives)) return false;
   receiving_ = round;
   next_receive_ += receives.size();
+  if (messages_.empty()) messages_.reserve(2 * receives.size());  // as many may be sent
   for (const Transfer& transfer : receives) receive(transfer);
   return true;
 }
@@ -340,7 +341,7 @@ std::optional<Outgoing> Runner::prepare(int to, const Part& part,
   return std::nullopt;
 }
 
-void Runner::start(Departure departure) {
+void Runner::start(Departure&& departure) {
   if (!departure.out) return tell_failure(departure.to);
   Outgoing& out = *departure.out;
   Message message{false, sending_, departure.to};
@@ -412,6 +413,7 @@ void Runner::look() {
     if (message.send) message.send->await(waits_for_offers);
   }
   std::erase_if(messages_, [this](Message& message) { return is_over(message); });
+  has_mpi_proceeded_ = false;
 }
 
 bool Runner::is_over(Message& message) {
@@ -432,6 +434,9 @@ bool Runner::is_over(Message& message) {
   // One that another receive overlaps is in the progress list.
   if (entry && entry->is_followed() && !entry->is_over()) return false;
   if (!message.is_complete) {
+    // MPI polls the network for each test: once is enough for all messages.
+    if (has_mpi_proceeded_ && !job_.peek.may_be_complete(message.request)) return false;
+    has_mpi_proceeded_ = true;
     int is_complete = 0;
     message.code = mpi::test(&message.request, &is_complete, &message.status);
     message.is_complete = message.code != MPI_SUCCESS || is_complete != 0;
@@ -450,20 +455,40 @@ bool Runner::is_over(Message& message) {
   return true;
 }
 
-void Runner::wait_in_mpi() {
+bool Runner::wait_in_mpi() {
   // Where data may follow headers, this process may be needed meanwhile.
   if (messages_.empty() || !leaving_.empty() || job_.expects_data() || !job_.progress.idle())
-    return;
+    return false;
   Message* oldest = nullptr;
   for (Message& message : messages_) {
     // Also one whose data follows what has come.
-    if (message.send || message.opaque || message.is_complete) return;
+    if (message.send || message.opaque || message.is_complete) return false;
     if (!oldest || message.round < oldest->round) oldest = &message;
   }
-  // For one: MPI_Waitsome of MPICH keeps the processor from the ranks that it waits for. One of the
-  // oldest round, as later ones may need what this rank is to send when that is over.
-  oldest->code = mpi::calls().Wait(&oldest->request, &oldest->status);
-  oldest->is_complete = true;
+  if (have_all_begun()) {
+    wait_for_all();
+  } else {
+    // One of the oldest round, as later ones may need what this rank is to send when that is over.
+    wait_for(*oldest);
+  }
+  return true;
+}
+
+/// MPI_Waitsome of MPICH keeps the processor from the ranks that it waits for.
+void Runner::wait_for(Message& message) {
+  message.code = mpi::calls().Wait(&message.request, &message.status);
+  message.is_complete = true;
+  has_mpi_proceeded_ = true;
+}
+
+/// One after another, as far as they are short: what is long may have to be decoded while others
+/// come.
+void Runner::wait_for_all() {
+  auto next = messages_.begin();
+  do {
+    wait_for(*next);
+  } while (next->bytes < least_crowding && is_over(*next) && ++next != messages_.end());
+  messages_.erase(messages_.begin(), next);
 }
 
 }  // namespace mpress::engine

@@ -56,8 +56,8 @@ class Runner {
   void await(bool is_awaited) { is_awaited_ = is_awaited; }
 
   /// For a call that blocks, between two calls of advance(): where MPI can complete all that is
-  /// under way, it waits, and waits best.
-  void wait_in_mpi();
+  /// under way, it waits for some of that, and waits best. Returns whether it has.
+  bool wait_in_mpi();
 
   /// Other members will not answer: no more is received. What was sent may be left with them.
   void withdraw();
@@ -142,13 +142,15 @@ class Runner {
   void send(const schedule::Transfer& transfer, LaunchBatch& batch, std::vector<Departure>& held);
   std::optional<Outgoing> prepare(int to, const Part& part, std::optional<trace::Reason> raw_for,
                                   LaunchBatch* batch);
-  void start(Departure departure);
+  void start(Departure&& departure);
   void send_shared(std::span<const schedule::Transfer> transfers);
   void send_shared(schedule::Block block, std::span<const int> readers, LaunchBatch& batch);
   bool has(schedule::Block block) const;
   void tell_failure(int to);
   bool is_over(Message& message);
   void look();
+  void wait_for(Message& message);
+  void wait_for_all();
 
   Job& job_;
   const Collective& call_;
@@ -168,8 +170,9 @@ class Runner {
   bool is_driven_ = false;
   Driven driven_;  ///< of the round that begins
   bool is_awaited_ = false;
-  const bool has_own_;  ///< blocks
-  Outcome outcome_;     ///< but for those of shared_
+  bool has_mpi_proceeded_ = false;  ///< since it was last looked at all messages
+  const bool has_own_;              ///< blocks
+  Outcome outcome_;                 ///< but for those of shared_
   int code_;
 };
 

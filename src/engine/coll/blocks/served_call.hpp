@@ -28,9 +28,7 @@ class ServedCall final : public CollectiveOperation {
   bool advance() override;
   bool needs_host() const override { return runner_ && runner_->needs_host(); }
   void await(bool is_awaited) override;
-  void wait_in_mpi() override {
-    if (runner_) runner_->wait_in_mpi();
-  }
+  bool wait_in_mpi() override { return runner_ && runner_->wait_in_mpi(); }
   trace::Called called() const override {
     return {call_.op, static_cast<std::uint8_t>(served_.method.algorithm)};
   }

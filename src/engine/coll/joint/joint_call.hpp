@@ -46,7 +46,7 @@ class JointCall : public CollectiveOperation {
   void start(FloatModes) override {}
   bool needs_host() const override { return false; }
   void await(bool) override {}
-  void wait_in_mpi() override {}
+  bool wait_in_mpi() override { return false; }
   double bound() const override { return 0; }
 
  protected:

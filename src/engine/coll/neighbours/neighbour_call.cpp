@@ -67,7 +67,7 @@ NeighbourCall::NeighbourCall(Job& job, const Collective& call, const Exchange& e
     }
     packed_.emplace(job, called(), context, tag_.of_blocks(), exchange, way_,
                     frames_ ? &*frames_ : nullptr);
-  } else if (RawBlocks::may_serve(job, context, exchange, way_)) {
+  } else if (RawBlocks::may_serve(job, context, comm, exchange, way_)) {
     raw_.emplace(job, called(), context, tag_.of_blocks(), exchange, way_);
   }
 }
@@ -127,11 +127,10 @@ void NeighbourCall::await(bool is_awaited) {
   if (runner_) runner_->await(is_awaited);
 }
 
-void NeighbourCall::wait_in_mpi() {
-  if (!is_under_way_) return;
-  if (packed_) packed_->wait_in_mpi();
-  if (runner_) runner_->wait_in_mpi();
-  if (raw_) raw_->wait_in_mpi();
+bool NeighbourCall::wait_in_mpi() {
+  if (!is_under_way_) return false;
+  if (packed_) return packed_->wait_in_mpi();
+  return raw_ ? raw_->wait_in_mpi() : runner_->wait_in_mpi();
 }
 
 bool NeighbourCall::advance() {

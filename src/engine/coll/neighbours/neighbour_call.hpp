@@ -37,7 +37,7 @@ class NeighbourCall final : public CollectiveOperation {
   bool advance() override;
   bool needs_host() const override { return runner_ && runner_->needs_host(); }
   void await(bool is_awaited) override;
-  void wait_in_mpi() override;
+  bool wait_in_mpi() override;
   trace::Called called() const override;
   int code() const override { return code_; }
   double bound() const override { return bound_; }

@@ -28,7 +28,9 @@ class NeighbourSum final : public CollectiveOperation {
   void await(bool is_awaited) override {
     if (straight_) straight_->await(is_awaited);
   }
-  void wait_in_mpi() override { straight_ ? straight_->wait_in_mpi() : packed_->wait_in_mpi(); }
+  bool wait_in_mpi() override {
+    return straight_ ? straight_->wait_in_mpi() : packed_->wait_in_mpi();
+  }
   trace::Called called() const override;
   int code() const override { return code_; }
   double bound() const override { return bound_; }

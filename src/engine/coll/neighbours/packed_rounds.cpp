@@ -288,12 +288,11 @@ void PackedRounds::copy(const Part& from, const Part& to) {
   }
 }
 
-void PackedRounds::wait_in_mpi() {
+bool PackedRounds::wait_in_mpi() {
   if (next_send_ < sends_.size() || unpacked_ < receives_.size()) {
-    messages_.wait_for(needed());
-  } else {
-    messages_.wait_until_sent();
+    return messages_.wait_for(needed());
   }
+  return messages_.wait_until_sent();
 }
 
 }  // namespace mpress::engine

@@ -162,13 +162,12 @@ void PackedSums::deliver() {
                            exchange_.sum->result));
 }
 
-void PackedSums::wait_in_mpi() {
-  if (!is_under_way_) return;
+bool PackedSums::wait_in_mpi() {
+  if (!is_under_way_) return false;
   if (round_ < schedule_.transfers.rounds) {
-    messages_.wait_for(needed());
-  } else {
-    messages_.wait_until_sent();
+    return messages_.wait_for(needed());
   }
+  return messages_.wait_until_sent();
 }
 
 }  // namespace mpress::engine

@@ -29,7 +29,7 @@ class PackedSums {
   /// Waits for no rank. True once it is over: then the result is where the program wants it.
   bool advance();
   /// For a call that blocks, between two calls of advance().
-  void wait_in_mpi();
+  bool wait_in_mpi();
   int code() const { return messages_.code(); }
 
  private:

@@ -1,10 +1,12 @@
 #include "engine/coll/neighbours/raw_blocks.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "trace/timeline.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {
@@ -20,19 +22,29 @@ void for_each(const Exchange& exchange, const Way& way,
   }
 }
 
+/// Of shorter blocks no process sends a frame, or a header. What is learned is each process's own;
+/// thresholds, and which codecs there are, all share.
+std::size_t least_framed(const Job& job, const Context& context, const mpi::CommInfo& comm) {
+  // Those in memory of devices follow headers, and paced or traced ones are looked at.
+  if (!job.chunks.is_open() || context.is_true_for_any(Fact::may_see_gpus) || job.pacer.active() ||
+      trace::timeline.is_on()) {
+    return wire::min_frame_bytes;
+  }
+  if (!job.watches_receives) return SIZE_MAX;
+  const std::size_t least = job.policy.least_bytes_anywhere(job.config.threshold);
+  return std::max(wire::min_frame_bytes, comm.hints.threshold(least));
+}
+
 }  // namespace
 
-bool RawBlocks::may_serve(Job& job, const Context& context, const Exchange& exchange,
-                          const Way& way) {
+bool RawBlocks::may_serve(Job& job, const Context& context, const mpi::CommInfo& comm,
+                          const Exchange& exchange, const Way& way) {
   if (way.is_packed || way.schedule.rounds > 1) return false;
-  // Thresholds, codecs and what is learned are each process's own: only what no process can send a
-  // frame of, or a header, is sure to be raw at the other end, too.
-  const bool are_all_raw =
-      job.chunks.is_open() && !job.watches_receives && !context.is_true_for_any(Fact::may_see_gpus);
-  if (are_all_raw && !gpu::in_use()) return true;
+  const std::size_t least = least_framed(job, context, comm);
+  if (least == SIZE_MAX && !gpu::in_use()) return true;
   bool are_raw = true;
   const auto look = [&](int, const Part& part) {
-    if (!are_all_raw && part.bytes >= wire::min_frame_bytes) are_raw = false;
+    if (part.bytes >= least) are_raw = false;
     if (!are_raw || !gpu::in_use() || part.bytes == 0) return;
     are_raw = device_of(job, part.data, *mpi::type_info(part.type)) == gpu::host;
   };
@@ -62,9 +74,9 @@ bool RawBlocks::advance() {
   return true;
 }
 
-void RawBlocks::wait_in_mpi() {
-  messages_.wait_for(way_.schedule.blocks.size());
-  messages_.wait_until_sent();
+bool RawBlocks::wait_in_mpi() {
+  const bool has_waited = messages_.wait_for(way_.schedule.blocks.size());
+  return messages_.wait_until_sent() || has_waited;
 }
 
 }  // namespace mpress::engine

@@ -17,7 +17,9 @@ class RawBlocks {
  public:
   /// Goes all that this process sends and receives on `way`, which passes nothing on, so? The other
   /// end of each block answers alike for it, and may send it, or receive it, by a Runner.
-  static bool may_serve(Job& job, const Context& context, const Exchange& exchange, const Way& way);
+  /// `comm`: the program's, of the call.
+  static bool may_serve(Job& job, const Context& context, const mpi::CommInfo& comm,
+                        const Exchange& exchange, const Way& way);
 
   /// `exchange` and `way` outlive it.
   RawBlocks(Job& job, trace::Called called, const Context& context, int tag,
@@ -28,8 +30,8 @@ class RawBlocks {
   void start();
   /// Waits for no rank. True once it is over.
   bool advance();
-  /// For a call that blocks, between two calls of advance(): MPI waits.
-  void wait_in_mpi();
+  /// For a call that blocks, between two calls of advance(): see Runner.
+  bool wait_in_mpi();
   int code() const { return messages_.code(); }
 
  private:

@@ -78,21 +78,23 @@ bool RawMessages::are_sent() {
 
 bool RawMessages::may_wait() const { return job_.progress.idle() && !job_.expects_data(); }
 
-void RawMessages::wait_for(std::size_t most) {
-  if (!may_wait()) return;
+bool RawMessages::wait_for(std::size_t most) {
+  if (come_ >= most || !may_wait()) return false;
   for (; come_ < most; ++come_) {
     Receive& receive = receives_[come_];
     if (receive.request == MPI_REQUEST_NULL) continue;
     MPI_Status status;
     take(receive, mpi::calls().Wait(&receive.request, &status), status);
   }
+  return true;
 }
 
-void RawMessages::wait_until_sent() {
-  if (!may_wait()) return;
+bool RawMessages::wait_until_sent() {
+  if (sent_ == sends_.size() || !may_wait()) return false;
   for (; sent_ < sends_.size(); ++sent_) {
     note(mpi::calls().Wait(&sends_[sent_], MPI_STATUS_IGNORE));
   }
+  return true;
 }
 
 }  // namespace mpress::engine

@@ -31,9 +31,9 @@ class RawMessages {
   /// Are the first `most` complete? Never waits.
   bool have_come(std::size_t most);
   bool are_sent();
-  /// Wait in MPI, unless something else needs this process meanwhile.
-  void wait_for(std::size_t most);
-  void wait_until_sent();
+  /// Wait in MPI, unless something else needs this process meanwhile. Return whether they have.
+  bool wait_for(std::size_t most);
+  bool wait_until_sent();
 
   /// Of one that has come.
   std::size_t received_bytes(std::size_t number) const { return receives_[number].bytes; }

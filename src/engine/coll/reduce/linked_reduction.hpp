@@ -60,7 +60,7 @@ class LinkedReduction final : public CollectiveOperation {
   /// the first call after the others' inputs have come.
   bool needs_host() const override { return false; }
   void await(bool) override {}
-  void wait_in_mpi() override {}
+  bool wait_in_mpi() override { return false; }
   trace::Called called() const override;
   int code() const override { return code_; }
   double bound() const override { return 0; }

@@ -232,7 +232,7 @@ void ReducedCall::await(bool is_awaited) {
   }
 }
 
-void ReducedCall::wait_in_mpi() {
+bool ReducedCall::wait_in_mpi() {
   const bool works_here = phase_ == Phase::waiting || phase_ == Phase::measuring ||
                           phase_ == Phase::adding_jointly || phase_ == Phase::combining ||
                           (phase_ == Phase::passing_on && !has_passed_on_) || agreed_.adds_quanta ||
@@ -240,7 +240,7 @@ void ReducedCall::wait_in_mpi() {
   const std::unique_ptr<Movement>& moving = contributions_ ? contributions_
                                             : passing_on_  ? passing_on_
                                                            : movement_;
-  if (moving && !works_here) moving->runner().wait_in_mpi();
+  return moving && !works_here && moving->runner().wait_in_mpi();
 }
 
 /// The own piece is decoded while those of others come: each has a place of its own.

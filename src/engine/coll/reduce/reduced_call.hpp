@@ -54,7 +54,7 @@ class ReducedCall final : public CollectiveOperation {
   bool advance() override;
   bool needs_host() const override;
   void await(bool is_awaited) override;
-  void wait_in_mpi() override;
+  bool wait_in_mpi() override;
   trace::Called called() const override {
     const auto algorithm = is_joint_      ? schedule::Algorithm::one_kernel
                            : is_by_host() ? schedule::Algorithm::by_host
