@@ -185,6 +185,12 @@ Routes Routes::lines(const Neighbourhood& neighbourhood, int ports, int base) {
   return collector.finish();
 }
 
+std::vector<std::size_t> Routes::passes() const {
+  std::vector<std::size_t> passes(static_cast<std::size_t>(neighbourhood_->count()));
+  for (const int neighbour : passages_) ++passes[static_cast<std::size_t>(neighbour)];
+  return passes;
+}
+
 Schedule Routes::schedule(int rank) const {
   const Neighbourhood& neighbourhood = *neighbourhood_;
   const Grid& grid = neighbourhood.grid();

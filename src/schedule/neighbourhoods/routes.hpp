@@ -62,6 +62,8 @@ class Routes {
   std::size_t messages() const { return exchanges_.size(); }
   /// Blocks in these.
   std::size_t blocks() const { return passages_.size(); }
+  /// In how many of these the block for each neighbour is.
+  std::vector<std::size_t> passes() const;
 
   /// What one rank of the grid does. Blocks of a transfer are in the order of the list. What a rank
   /// has for itself does not travel.

@@ -26,14 +26,11 @@ bool may_encode(const Job& job, const Exchange& exchange) {
 /// By what all members know alike.
 const Way& way_of(const Job& job, const Exchange& exchange, const Context& context) {
   if (exchange.edges) return *exchange.edges;
-  std::optional<std::size_t> mean;
-  if (!exchange.is_direct && !exchange.sizes.empty()) {
-    std::size_t bytes = 0;
-    for (const std::size_t one : exchange.sizes) bytes += one;
-    mean = bytes / exchange.sizes.size();
-  }
-  return exchange.plans->way(exchange.pattern, mean, may_encode(job, exchange),
-                             links_of(job, context));
+  std::span<const std::size_t> sizes = exchange.sizes;
+  if (exchange.is_direct) sizes = {};
+  // From device to device long blocks have links that packed ones do not take.
+  const bool is_direct = may_encode(job, exchange) && context.is_true_for_any(Fact::may_see_gpus);
+  return exchange.plans->way(exchange.pattern, sizes, is_direct, links_of(job, context));
 }
 
 /// Blocks as messages. Of an all-gather: as those of a gather, whose root is everybody.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <numeric>
 #include <utility>
 
 #include "codec/float_environment.hpp"
@@ -50,9 +51,11 @@ const NeighbourPlans::Known& NeighbourPlans::direct(Pattern pattern) const {
     const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
     const Routes routes = Routes::direct(list_, ports);
     const bool is_gather = pattern == Pattern::allgather;
-    // Each block is a message; of an all-gather one for each rank that is reached.
-    const std::size_t messages = is_gather ? routes.messages() : routes.blocks();
-    known.work = {routes.rounds(), messages, messages};
+    if (is_gather) {  // a message for each rank that is reached
+      known.work = {routes.rounds(), routes.messages(), {routes.messages()}};
+    } else {
+      known.work = {routes.rounds(), routes.blocks(), routes.passes()};
+    }
     known.way = is_gather ? gathered(schedule::direct_gather(list_, rank_, ports), false)
                           : routed(routes, false);
   });
@@ -65,12 +68,9 @@ const NeighbourPlans::Known& NeighbourPlans::packed(Pattern pattern) const {
     using enum NeighbourHints::Algorithm;
     const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
     const int base = hints_.ports > 0 ? hints_.ports + 1 : 2;
-    const auto note = [&](const auto& combined) {
-      known.work = {combined.rounds(), combined.messages(), combined.blocks()};
-    };
     if (pattern == Pattern::allgather) {
       const schedule::GatherTree tree(list_, ports);
-      note(tree);
+      known.work = {tree.rounds(), tree.messages(), {tree.blocks()}};
       known.way = gathered(tree.schedule(rank_), true);
       return;
     }
@@ -83,25 +83,34 @@ const NeighbourPlans::Known& NeighbourPlans::packed(Pattern pattern) const {
     const Routes routes = hints_.algorithm == digits  ? Routes::digits(list_, ports, base)
                           : hints_.algorithm == lines ? Routes::lines(list_, ports, base)
                                                       : Routes::combining(list_, ports);
-    note(routes);
+    known.work = {routes.rounds(), routes.messages(), routes.passes()};
     known.way = routed(routes, true);
   });
   return known;
 }
 
-/// T = messages latency + blocks bytes / rate. As all processes send and receive at once, a message
-/// more takes a process as long as the first one, where policy/methods has a rank with partners
-/// that are idle. A network moves bytes meanwhile: of the two the longer one counts. What is packed
-/// is copied twice more at each hop.
-bool NeighbourPlans::pays(const Work& packed, const Work& direct, std::size_t bytes,
+std::size_t NeighbourPlans::Work::bytes(std::span<const std::size_t> sizes) const {
+  return std::inner_product(passes.begin(), passes.end(), sizes.begin(), std::size_t{0});
+}
+
+/// T = messages latency + bytes / rate. Within a host all processes send and receive at once, so a
+/// message more takes as long as the first one, where policy/methods has a rank with partners that
+/// are idle; and what is packed is copied twice more at each hop. On a network messages of a round
+/// overlap by half, and so do what they take to begin and what their bytes take.
+bool NeighbourPlans::pays(const Work& packed, const Work& direct,
+                          std::span<const std::size_t> sizes,
                           const policy::LinkCosts& costs) const {
   constexpr double packing = 2e-10;
   const auto seconds = [&](const Work& work, double seconds_a_byte) {
-    const double begins = costs.round_seconds * static_cast<double>(work.messages);
-    const double moves = static_cast<double>(work.blocks * bytes) * seconds_a_byte;
-    return costs.is_network ? std::max(begins, moves) : begins + moves;
+    const double alone = static_cast<double>(work.rounds);
+    const double all = static_cast<double>(work.messages);
+    const double moves = static_cast<double>(work.bytes(sizes)) * seconds_a_byte;
+    if (!costs.is_network) return costs.round_seconds * all + moves;
+    const double begins = costs.round_seconds * (alone + 0.5 * (all - alone));
+    return std::max(begins, moves) + 0.5 * std::min(begins, moves);
   };
-  return seconds(packed, costs.seconds_a_byte + packing) < seconds(direct, costs.seconds_a_byte);
+  const double packed_byte = costs.seconds_a_byte + (costs.is_network ? 0 : packing);
+  return seconds(packed, packed_byte) < seconds(direct, costs.seconds_a_byte);
 }
 
 // Schedules are made, and priced, as mpress computes (codec/float_environment.hpp).
@@ -111,9 +120,9 @@ const schedule::SumSchedule* NeighbourPlans::sums(Pattern pattern, std::size_t b
   return compute([&] { return choose_sums(pattern, bytes, encodes, costs); });
 }
 
-const Way& NeighbourPlans::way(Pattern pattern, std::optional<std::size_t> bytes, bool encodes,
+const Way& NeighbourPlans::way(Pattern pattern, std::span<const std::size_t> sizes, bool is_direct,
                                const policy::LinkCosts& costs) const {
-  return *compute([&] { return &choose(pattern, bytes, encodes, costs); });
+  return *compute([&] { return &choose(pattern, sizes, is_direct, costs); });
 }
 
 const schedule::SumSchedule* NeighbourPlans::choose_sums(Pattern pattern, std::size_t bytes,
@@ -128,21 +137,24 @@ const schedule::SumSchedule* NeighbourPlans::choose_sums(Pattern pattern, std::s
   std::call_once(known.once, [&] {
     const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
     const schedule::NeighbourSums sums(list_, pattern == Pattern::allgather, ports);
-    known.work = {sums.rounds(), sums.messages(), sums.vectors()};
+    known.work = {sums.rounds(), sums.messages(), {sums.vectors()}};
     known.schedule = sums.schedule(rank_);
   });
-  if (is_free && !pays(known.work, direct(pattern).work, bytes, costs)) return nullptr;
+  const Work& straight = direct(pattern).work;
+  const std::vector<std::size_t> sizes(std::max<std::size_t>(straight.passes.size(), 1), bytes);
+  if (is_free && !pays(known.work, straight, sizes, costs)) return nullptr;
   return &*known.schedule;
 }
 
-const Way& NeighbourPlans::choose(Pattern pattern, std::optional<std::size_t> bytes, bool encodes,
-                                  const policy::LinkCosts& costs) const {
+const Way& NeighbourPlans::choose(Pattern pattern, std::span<const std::size_t> sizes,
+                                  bool is_direct, const policy::LinkCosts& costs) const {
   const bool is_free = hints_.algorithm == NeighbourHints::Algorithm::automatic;
-  if (!bytes || hints_.algorithm == NeighbourHints::Algorithm::direct || (is_free && encodes)) {
+  if (sizes.empty() || hints_.algorithm == NeighbourHints::Algorithm::direct ||
+      (is_free && is_direct)) {
     return *direct(pattern).way;
   }
   const Known& combined = packed(pattern);
-  if (!is_free || pays(combined.work, direct(pattern).work, *bytes, costs)) return *combined.way;
+  if (!is_free || pays(combined.work, direct(pattern).work, sizes, costs)) return *combined.way;
   return *direct(pattern).way;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "policy/methods.hpp"
@@ -64,10 +65,10 @@ class NeighbourPlans {
   const schedule::SumSchedule* sums(Pattern pattern, std::size_t bytes, bool encodes,
                                     const policy::LinkCosts& costs) const;
 
-  /// The way of a call. `bytes`: of a block on average, on all processes; nothing: no process
-  /// knows. `encodes`: each block may be compressed by itself, where it is a message. The same on
-  /// all processes. Throws std::bad_alloc.
-  const Way& way(Pattern pattern, std::optional<std::size_t> bytes, bool encodes,
+  /// The way of a call. `sizes`: bytes of each block, or of the one of an all-gather, on all
+  /// processes; empty: no process knows. `is_direct`: unless the program says otherwise. The same
+  /// on all processes. Throws std::bad_alloc.
+  const Way& way(Pattern pattern, std::span<const std::size_t> sizes, bool is_direct,
                  const policy::LinkCosts& costs) const;
 
  private:
@@ -75,7 +76,9 @@ class NeighbourPlans {
   struct Work {
     int rounds = 0;
     std::size_t messages = 0;
-    std::size_t blocks = 0;
+    std::vector<std::size_t> passes;  ///< in how many of them each block is
+
+    std::size_t bytes(std::span<const std::size_t> sizes) const;
   };
   struct Known {
     std::once_flag once;
@@ -92,7 +95,7 @@ class NeighbourPlans {
     Known packed;
     KnownSums sums;
   };
-  const Way& choose(Pattern pattern, std::optional<std::size_t> bytes, bool encodes,
+  const Way& choose(Pattern pattern, std::span<const std::size_t> sizes, bool is_direct,
                     const policy::LinkCosts& costs) const;
   const schedule::SumSchedule* choose_sums(Pattern pattern, std::size_t bytes, bool encodes,
                                            const policy::LinkCosts& costs) const;
@@ -100,7 +103,7 @@ class NeighbourPlans {
   const Known& packed(Pattern pattern) const;
   Way routed(const schedule::Routes& routes, bool is_packed) const;
   Way gathered(schedule::Schedule schedule, bool is_packed) const;
-  bool pays(const Work& packed, const Work& direct, std::size_t bytes,
+  bool pays(const Work& packed, const Work& direct, std::span<const std::size_t> sizes,
             const policy::LinkCosts& costs) const;
 
   const schedule::Neighbourhood list_;
