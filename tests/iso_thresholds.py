@@ -17,8 +17,8 @@ if sys.argv[1:] == ["hint"]:
     hints.Free()
 
 
-def items(a: int, b: int) -> int:
-    return 20000 if {a, b} == {0, 1} else 2000
+def items(a: int, b: int, short: int) -> int:
+    return 20000 if {a, b} == {0, 1} else short
 
 
 def block(origin: int, index: int, count: int, round: int) -> np.ndarray:
@@ -27,9 +27,10 @@ def block(origin: int, index: int, count: int, round: int) -> np.ndarray:
 
 targets = [(ring.rank + 1) % ring.size, (ring.rank - 1) % ring.size]
 sources = targets[::-1]
-for round in range(12):
-    sent = [block(ring.rank, i, items(ring.rank, to), round) for i, to in enumerate(targets)]
-    received = [np.zeros(items(of, ring.rank)) for of in sources]
+for round in range(24):
+    short = 2000 if round % 2 == 0 else 400
+    sent = [block(ring.rank, i, items(ring.rank, to, short), round) for i, to in enumerate(targets)]
+    received = [np.zeros(items(of, ring.rank, short)) for of in sources]
     near.alltoallw(sent, received)
     for i, of in enumerate(sources):
         assert (received[i] == block(of, i, received[i].size, round)).all()
