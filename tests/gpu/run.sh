@@ -134,8 +134,8 @@ for mpicc in $mpiccs; do
   # These make calls of MPI 4.
   newer=
   printf '#include <mpi.h>\nversion MPI_VERSION\n' | "$mpicc" -E -x c - | grep -q '^version [4-9]' &&
-    newer="device_calls device_collectives reductions reductions_alike reductions_linked \
-      reductions_long reductions_reproducible"
+    newer="device_calls device_collectives neighbors reductions reductions_alike \
+      reductions_linked reductions_long reductions_reproducible"
   for program in $programs $newer; do
     "$mpicc" -O1 -Itests/mpi -Itests/simulated_gpu "-I$cuda/include" tests/mpi/$program.c \
       tests/gpu/device_memory.c -o "$folder/$program" "-L$cuda/lib64" -lcudart_static -ldl -lrt \
@@ -172,6 +172,9 @@ for mpicc in $mpiccs; do
         blocks --codec mpc --force --threshold 0
     done
     if [ -n "$newer" ]; then
+      arguments="5 30 any" messages "of neighbours, by $way" neighbors --codec none
+      arguments="6 30 device" messages "of neighbours, encoded, by $way" neighbors \
+        --codec mpc --force --threshold 0
       arguments="1 100 exact device" messages "of reductions, by $way" reductions --codec none
       arguments="2 100 exact device" messages "of reductions, encoded, by $way" reductions \
         --codec mpc --force --threshold 0
@@ -229,6 +232,17 @@ for mpicc in $mpiccs; do
   for way in peer host mpi; do
     step "calls with a stream, by $way, ${mpicc%/mpicc}" env MPRESS_LINK=$way MPRESS_FORCE=1 \
       MPRESS_THRESHOLD=0 "${mpicc%mpicc}mpiexec" -n 2 "$folder/streams"
+  done
+  "$mpicc" -O1 -Itests/simulated_gpu "-I$prefix/include" "-I$cuda/include" \
+    tests/api/neighbour_exchanges.c tests/gpu/device_memory.c -o "$folder/neighbour_exchanges" \
+    "-L$prefix/lib" "-Wl,-rpath,$prefix/lib" -lmpress "-L$cuda/lib64" -lcudart_static -ldl -lrt \
+    -lpthread -lm || exit 2
+  for way in peer host mpi; do
+    step "isomorphic neighbourhoods, by $way, ${mpicc%/mpicc}" env MPRESS_LINK=$way \
+      MPRESS_CODEC=mpc MPRESS_FORCE=1 MPRESS_THRESHOLD=0 "${mpicc%mpicc}mpiexec" -n 4 \
+      "$folder/neighbour_exchanges" 7 60 devices
+    step "halos of CuPy arrays, by $way, ${mpicc%/mpicc}" env MPRESS_LINK=$way MPRESS_FORCE=1 \
+      MPRESS_THRESHOLD=0 "${mpicc%mpicc}mpiexec" -n 4 "$PYTHON" -m mpi4py tests/gpu/halo.py
   done
   for seed in 1 2 3; do
     step "random calls of a Communicator, ${mpicc%/mpicc}" env MPRESS_FORCE=1 MPRESS_THRESHOLD=0 \
