@@ -64,8 +64,6 @@ NeighbourCall::NeighbourCall(Job& job, const Collective& call, const Exchange& e
     }
     packed_.emplace(job, called(), context, tag_.of_blocks(), exchange, way_,
                     frames_ ? &*frames_ : nullptr);
-  } else if (RawBlocks::may_serve(job, context, comm, exchange, way_)) {
-    raw_.emplace(job, called(), context, tag_.of_blocks(), exchange, way_);
   }
 }
 
@@ -88,9 +86,12 @@ bool NeighbourCall::begin() {
   is_under_way_ = true;
   if (packed_) {
     packed_->start();
-  } else if (raw_) {
+  } else if (raw_.emplace(job_, called(), call_.family, context_, tag_.of_blocks(), exchange_, way_,
+                          coding_ ? &*coding_ : nullptr);
+             raw_->may_serve()) {
     raw_->start();
   } else {
+    raw_.reset();
     runner_.emplace(job_, call_, called(), context_, tag_.of_blocks(), way_.schedule, blocks_,
                     MPI_SUCCESS, coding_ ? &*coding_ : nullptr);
     runner_->drive(is_blocking_);
@@ -136,9 +137,11 @@ bool NeighbourCall::advance() {
   const int code = packed_ ? packed_->code() : raw_ ? raw_->code() : runner_->code();
   if (code_ == MPI_SUCCESS) code_ = code;
   if (runner_) bound_ = runner_->outcome().bound;
+  if (raw_) bound_ = raw_->bound();
   if (frames_) bound_ = frames_->bound();
   if (!packed_ && code_ == MPI_SUCCESS) code_ = copy_again();
   runner_.reset();
+  raw_.reset();
   is_under_way_ = false;
   tag_.give();
   return true;

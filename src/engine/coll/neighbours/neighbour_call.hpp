@@ -35,7 +35,9 @@ class NeighbourCall final : public CollectiveOperation {
 
   void start(FloatModes modes) override;
   bool advance() override;
-  bool needs_host() const override { return runner_ && runner_->needs_host(); }
+  bool needs_host() const override {
+    return raw_ ? raw_->needs_host() : runner_ && runner_->needs_host();
+  }
   void await(bool is_awaited) override;
   bool wait_in_mpi() override;
   trace::Called called() const override;
@@ -58,9 +60,9 @@ class NeighbourCall final : public CollectiveOperation {
   BlockMap blocks_;
   std::optional<Coding> coding_;
   std::optional<Frames> frames_;        ///< of what is packed, if anything is encoded
-  std::optional<PackedRounds> packed_;  ///< one of these:
+  std::optional<PackedRounds> packed_;  ///< one of these; the others while it is under way:
   std::optional<RawBlocks> raw_;
-  std::optional<Runner> runner_;  ///< while it is under way
+  std::optional<Runner> runner_;
   bool is_under_way_ = false;
   bool is_awaited_ = false;
   int code_ = MPI_SUCCESS;

@@ -1,30 +1,39 @@
 // The blocks of a neighbourhood's call as one message of MPI's each, from where the program has
-// them to where it wants them: where none of them could be anything but raw.
+// them to where it wants them: where all that this process sends is sure to go as it is.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
 #include "engine/job/context.hpp"
+#include "engine/p2p/receive/receive.hpp"
+#include "engine/p2p/send/send.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
 
-/// Raises nothing. One thread at a time calls it.
+/// The other end of each block may send it, or receive it, by a Runner; what it has encoded is
+/// decoded here where it lies. Raises nothing. One thread at a time calls it.
 class RawBlocks {
  public:
-  /// Goes all that this process sends and receives on `way`, which passes nothing on, so? The other
-  /// end of each block answers alike for it, and may send it, or receive it, by a Runner.
-  /// `comm`: the program's, of the call.
-  static bool may_serve(Job& job, const Context& context, const mpi::CommInfo& comm,
-                        const Exchange& exchange, const Way& way);
+  /// `exchange`, `way`, and `coding`, which may be null, outlive it.
+  RawBlocks(Job& job, trace::Called called, Family family, const Context& context, int tag,
+            const Exchange& exchange, const Way& way, const Coding* coding)
+      : job_(job),
+        called_(called),
+        family_(family),
+        context_(context),
+        exchange_(exchange),
+        way_(way),
+        coding_(coding),
+        messages_(job, called, context, tag) {}
 
-  /// `exchange` and `way` outlive it.
-  RawBlocks(Job& job, trace::Called called, const Context& context, int tag,
-            const Exchange& exchange, const Way& way)
-      : exchange_(exchange), way_(way), messages_(job, called, context, tag) {}
+  /// Goes all that this process sends on `way`, which passes nothing on, as it is, and can MPI
+  /// bring all that it gets to where it belongs? Before each start().
+  bool may_serve();
 
   /// Posts all. Not while it is under way.
   void start();
@@ -32,12 +41,39 @@ class RawBlocks {
   bool advance();
   /// For a call that blocks, between two calls of advance(): see Runner.
   bool wait_in_mpi();
+  /// Must this process take what has come for others to get on?
+  bool needs_host() const;
   int code() const { return messages_.code(); }
+  /// Once it is over: what the blocks that this process got have lost.
+  double bound() const { return outcome_.bound; }
 
  private:
+  /// A block that came encoded, or whose data follows.
+  struct Framed {
+    Receive receive;
+    MPI_Status status;
+    bool is_over = false;
+  };
+
+  bool goes_raw(int peer, const Part& part, bool is_looked_at);
+  bool can_bring(const Part& part, std::size_t least, bool sees_gpus) const;
+  void look();
+  bool is_frame(const Part& part, std::size_t bytes) const;
+  void take_frame(int peer, const Part& part, std::size_t bytes);
+  bool advance_frames();
+
+  Job& job_;
+  const trace::Called called_;
+  const Family family_;
+  const Context& context_;
   const Exchange& exchange_;
   const Way& way_;
+  const Coding* const coding_;
   RawMessages messages_;
+  std::vector<trace::Reason> reasons_;  ///< why each block that is sent goes as it is
+  std::vector<std::unique_ptr<Framed>> framed_;
+  bool are_looked_at_ = false;
+  Outcome outcome_;
 };
 
 }  // namespace mpress::engine

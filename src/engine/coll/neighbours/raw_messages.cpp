@@ -32,10 +32,10 @@ void RawMessages::send_nothing(std::size_t number, int to) {
 }
 
 void RawMessages::count(trace::Direction direction, int peer, std::size_t raw_bytes,
-                        std::size_t wire_bytes, Codec codec) {
+                        std::size_t wire_bytes, Codec codec, trace::Reason reason) {
   if (raw_bytes == 0) return;
-  trace::add_message(job_.record.row({direction, called_, context_.world_rank(peer), codec}),
-                     raw_bytes, wire_bytes);
+  const trace::Key key{direction, called_, context_.world_rank(peer), codec, reason};
+  trace::add_message(job_.record.row(key), raw_bytes, wire_bytes);
 }
 
 void RawMessages::take(Receive& receive, int code, const MPI_Status& status) {
@@ -47,6 +47,7 @@ void RawMessages::take(Receive& receive, int code, const MPI_Status& status) {
     note(MPI_ERR_TRUNCATE);
   }
   receive.bytes = static_cast<std::size_t>(bytes);
+  receive.has_come = true;
 }
 
 // MPI may call this from within its progress engine, where mpi::test() alone may be asked.

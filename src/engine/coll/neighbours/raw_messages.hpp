@@ -38,9 +38,14 @@ class RawMessages {
   /// Of one that has come.
   std::size_t received_bytes(std::size_t number) const { return receives_[number].bytes; }
 
+  /// The same; 0: none came, as there was none, or by an error that is noted.
+  std::size_t brought_bytes(std::size_t number) const {
+    return receives_[number].has_come ? receives_[number].bytes : 0;
+  }
+
   /// Counts one that is over, of `raw_bytes` of blocks, unless it has none.
   void count(trace::Direction direction, int peer, std::size_t raw_bytes, std::size_t wire_bytes,
-             Codec codec = Codec::none);
+             Codec codec = Codec::none, trace::Reason reason = trace::Reason::none);
 
   /// An error code of MPI's.
   int code() const { return code_; }
@@ -53,6 +58,7 @@ class RawMessages {
     MPI_Request request = MPI_REQUEST_NULL;
     std::size_t bytes = 0;
     bool may_be_shorter = false;
+    bool has_come = false;
   };
   bool may_wait() const;
   void take(Receive& receive, int code, const MPI_Status& status);

@@ -234,6 +234,29 @@ trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments&
   return &standing->row();
 }
 
+std::optional<Reason> certain_reason(const Job& job, const SendCall& call,
+                                     const SendArguments& arguments) {
+  const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
+  const std::shared_ptr<const mpi::CommInfo> comm =
+      type ? mpi::glance_at_comm(arguments.comm) : nullptr;
+  if (!comm || is_refused(arguments, *type, *comm)) return std::nullopt;
+  const Message message{call,
+                        arguments,
+                        *type,
+                        *comm,
+                        comm->world_rank(arguments.destination),
+                        bytes_of(arguments, *type),
+                        gpu::host,
+                        true};
+  const Reason reason = reason_before_costs(job, message);
+  if (reason != Reason::none) return reason;
+  if (call.coding && call.coding->is_decided) return std::nullopt;
+  if (tells_of_link(job, message, Reason::policy)) return std::nullopt;
+  const Codec wanted = wanted_spec(job, message).codec;
+  if (!job.policy.is_raw_by_costs(glance_at_subject(job, message, wanted))) return std::nullopt;
+  return Reason::policy;
+}
+
 Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& arguments) {
   Outgoing outgoing;
   outgoing.arguments = arguments;

@@ -102,43 +102,41 @@ Spec wanted_spec(const Job& job, const Message& message) {
   return wanted;
 }
 
+Reason reason_before_costs(const Job& job, const Message& message) {
+  const Coding* const coding = message.call.coding;
+  const bool is_decided = coding && coding->is_decided;
+  if (is_decided ? message.bytes < wire::min_frame_bytes : is_short(job, message)) {
+    return Reason::threshold;
+  }
+  if (!message.type.element) return Reason::type;
+  if (message.peer == trace::any_peer) return Reason::communicator;
+  if (job.has_sessions.load(std::memory_order_relaxed)) return Reason::sessions;
+  if (wanted_spec(job, message).codec == Codec::none || is_switched_off(job.config, message)) {
+    return Reason::disabled;
+  }
+  if (message.device == gpu::host && !message.is_readable) return Reason::device;
+  return is_aligned(message) ? Reason::none : Reason::unaligned;
+}
+
 Choice choose(Job& job, const Message& message, bool may_time) {
   const Spec none = no_codec();
   if (message.call.raw_for) return {none, *message.call.raw_for};
-  Reason reason = Reason::none;
-  const Coding* const coding = message.call.coding;
-  const bool is_decided = coding && coding->is_decided;
+  Reason reason = reason_before_costs(job, message);
+  if (reason != Reason::none) return {none, reason};
   const Spec wanted = wanted_spec(job, message);
-  if (is_decided ? message.bytes < wire::min_frame_bytes : is_short(job, message)) {
-    reason = Reason::threshold;
-  } else if (!message.type.element) {
-    reason = Reason::type;
-  } else if (message.peer == trace::any_peer) {
-    reason = Reason::communicator;
-  } else if (job.has_sessions.load(std::memory_order_relaxed)) {
-    reason = Reason::sessions;
-  } else if (wanted.codec == Codec::none || is_switched_off(job.config, message)) {
-    reason = Reason::disabled;
-  } else if (message.device == gpu::host && !message.is_readable) {
-    reason = Reason::device;
-  } else if (!is_aligned(message)) {
-    reason = Reason::unaligned;
-  } else if (is_decided) {
-    return {wanted, reason};
-  } else {
-    policy::Subject subject = glance_at_subject(job, message, wanted.codec);
-    if (subject.path.peer == policy::Peer::linked) job.linked_rate.hear(job, message.device);
-    reason = reason_of(job, subject);
-    // No rank looks for frames, as none would gain by them.
-    if (reason == Reason::none && !job.watches_receives) reason = Reason::policy;
-    const bool encodes = reason == Reason::none;
-    const policy::Timing timing =
-        may_time ? job.timings.judge(job, subject, encodes) : policy::Timing::none;
-    const bool is_timed = timing == policy::Timing::raw;
-    if (is_timed || encodes) subject.ratios = message.comm.ratios;
-    if (is_timed) return {none, Reason::timed, timing, subject};
-    if (encodes) return {wanted, reason, timing, subject};
-  }
+  if (message.call.coding && message.call.coding->is_decided) return {wanted, reason};
+  policy::Subject subject = glance_at_subject(job, message, wanted.codec);
+  if (subject.path.peer == policy::Peer::linked) job.linked_rate.hear(job, message.device);
+  reason = reason_of(job, subject);
+  // No rank looks for frames, as none would gain by them.
+  if (reason == Reason::none && !job.watches_receives) reason = Reason::policy;
+  const bool encodes = reason == Reason::none;
+  const policy::Timing timing =
+      may_time ? job.timings.judge(job, subject, encodes) : policy::Timing::none;
+  const bool is_timed = timing == policy::Timing::raw;
+  if (is_timed || encodes) subject.ratios = message.comm.ratios;
+  if (is_timed) return {none, Reason::timed, timing, subject};
+  if (encodes) return {wanted, reason, timing, subject};
   return {none, reason};
 }
 

@@ -53,6 +53,9 @@ struct Prepared {
 
 bool is_short(const Job& job, const Message& message);
 
+/// Why it goes as it is, whatever that costs; or none.
+trace::Reason reason_before_costs(const Job& job, const Message& message);
+
 /// Whether a kill switch holds for this message.
 bool is_switched_off(const Config& config, const Message& message);
 
