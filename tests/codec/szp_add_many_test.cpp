@@ -119,6 +119,12 @@ void test_elements() {
       szp::decode(type_of<T>, sum.data(), sum.size(), result.data(), n);
       CHECK(std::memcmp(result.data(), decoded.data(), n * sizeof(T)) == 0, "turn %d, %s", turn,
             isa_name(isa));
+      std::fill_n(decoded.data(), n, T(7));
+      CHECK(szp::add(type_of<T>, given, n, nullptr, bytes, {bound, mode}, decoded.data()) ==
+                Status::ok,
+            "turn %d, %s: without a payload", turn, isa_name(isa));
+      CHECK(std::memcmp(result.data(), decoded.data(), n * sizeof(T)) == 0 && bytes == 0,
+            "turn %d, %s: without a payload", turn, isa_name(isa));
       CHECK(decoded[n] == T(7), "beyond the elements");
     }
   }

@@ -184,6 +184,7 @@ Status add_as(const Quantizer<T>& z, Mode mode, std::span<const CodedUnit> units
   }
   if (sum_reach >= Traits<T>::sum_limit) return Status::inexact;
   if (decoded) decode_sums(adding, z.step, count, decoded);
+  if (!out) return Status::ok;
   // As the encoder does it, whatever the inputs hold past the end.
   for (std::size_t i = count; i < std::size_t{blocks} * block_elements; ++i) {
     s.sums[i] = s.sums[count - 1];

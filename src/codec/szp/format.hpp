@@ -336,7 +336,9 @@ inline constexpr std::size_t most_summands = 8;
 /// sums, dense where a summand is. It may be added again. `out` has room for max_bytes() and
 /// overlaps no summand. `out_bytes` is what was written, 0 without success, when the contents of
 /// `out` are unspecified. `decoded`, unless null, is where the sum's elements go, as decode() has
-/// them; it overlaps no summand, and is unspecified without success.
+/// them; it overlaps no summand, and is unspecified without success. `out` may be null where the
+/// elements alone are wanted: nothing is packed then, and a sum whose payload would be no shorter
+/// than they are is none too many.
 ///
 /// The order of the summands does not change a byte of the result, nor does it matter whether they
 /// are added in one call or in several: but several may refuse, where sums cancel.

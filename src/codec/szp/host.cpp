@@ -225,7 +225,7 @@ struct UnitReader {
 };
 
 /// Writes directory and units behind the header, and their end to `at`; of checked payloads that
-/// are not raw, and elements.
+/// are not raw, and elements. `out`: null, or where.
 template <class T>
 Status add_units(const Quantizer<T>& z, Mode mode, std::span<const Summand> summands,
                  std::size_t count, unsigned char* out, std::size_t& at, unsigned char* decoded) {
@@ -235,12 +235,12 @@ Status add_units(const Quantizer<T>& z, Mode mode, std::span<const Summand> summ
   const std::size_t most = max_bytes(Traits<T>::type, count);
   UnitReader readers[most_summands];
   for (std::size_t k = 0; k < summands.size(); ++k) readers[k] = {summands[k], units};
-  unsigned char* entry = out + sizeof(Header);
+  unsigned char* entry = out ? out + sizeof(Header) : nullptr;
   at = sizeof(Header) + directory_bytes(units);
   if (at >= most) return Status::inexact;
-  std::memset(out + at - 4, 0, 4);
+  if (out) std::memset(out + at - 4, 0, 4);
   const Scratch scratch;
-  for (std::size_t done = 0; done < count; done += whole, entry += 2) {
+  for (std::size_t done = 0; done < count; done += whole) {
     const std::size_t n = std::min(whole, count - done);
     CodedUnit coded[most_summands];
     for (std::size_t k = 0; k < summands.size(); ++k) {
@@ -248,13 +248,15 @@ Status add_units(const Quantizer<T>& z, Mode mode, std::span<const Summand> summ
     }
     EncodedUnit sum;
     const Status status =
-        codec.add(z, mode, {coded, summands.size()}, n, out + at, (most - at) / 4,
+        codec.add(z, mode, {coded, summands.size()}, n, out ? out + at : nullptr, (most - at) / 4,
                   decoded ? decoded + done * sizeof(T) : nullptr, sum, scratch.data());
     if (status != Status::ok) return status;
+    if (!out) continue;
     const std::size_t bytes = std::size_t{sum.words} * 4;
     if (sum.raw || bytes > most - at) return Status::inexact;
     const auto size = static_cast<std::uint16_t>(sum.words);
     std::memcpy(entry, &size, 2);
+    entry += 2;
     at += bytes;
   }
   return at < most ? Status::ok : Status::inexact;
@@ -290,13 +292,13 @@ Status add_payloads(std::span<const Summand> summands, std::size_t count, unsign
     if (status != Status::ok) return status;
   }
   if (count == 0) {
-    out_bytes = finish(sum, out, sizeof(Header));
+    if (out) out_bytes = finish(sum, out, sizeof(Header));
     return Status::ok;
   }
   std::size_t bytes;
   z.step = static_cast<T>(sum.step);
   const Status status = add_units<T>(z, sum.mode, summands, count, out, bytes, decoded);
-  if (status == Status::ok) out_bytes = finish(sum, out, bytes);
+  if (status == Status::ok && out) out_bytes = finish(sum, out, bytes);
   return status;
 }
 
