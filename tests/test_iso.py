@@ -22,6 +22,16 @@ def test_arrays_on_gpus(mpirun, simulated_cupy):
     assert done.status == 0 and done.stdout == "ok\n", done.output
 
 
+@pytest.mark.parametrize("place", ["host", "devices"])
+def test_sums_in_quanta(place, mpirun, mpi4py_env, request):
+    env = {**mpi4py_env, "MPRESS_FORCE": "1", "MPRESS_THRESHOLD": "0", "MPRESS_CHUNK": "32K"}
+    if place == "devices":
+        env |= request.getfixturevalue("simulated_cupy") | {"MPRESS_LINK": "peer"}
+    program = ["-m", "mpi4py", ROOT / "tests" / "iso_sums.py", place]
+    done = mpirun(4, sys.executable, program, env)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
 def test_examples_of_the_page(mpirun, mpi4py_env, tmp_path):
     page = (ROOT / "docs" / "neighbourhoods.md").read_text()
     program = tmp_path / "program.py"

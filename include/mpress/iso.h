@@ -237,8 +237,10 @@ int mpress_iso_neighbor_allgatherw_init(const void* sent, MPI_Count sent_count,
  * of the list, or, by message combining, as they come together; "iso_reproducible" = "true" has
  * them in the list's order always. With szp, vectors of f32 and f64 that are added, or of which
  * the least or the greatest is taken, are encoded each with its share of the bound, so that the
- * result keeps it, but for the rounding of its additions; other codecs are not used. Processes that
- * ask for different codecs get an error. Memory of GPUs is combined by the host. */
+ * result keeps it, but for the rounding of its additions; sums within an absolute bound are made in
+ * quanta, in which no addition rounds and no order matters (docs/neighbourhoods.md). Other codecs
+ * are not used. Processes that ask for different codecs get an error. Memory of GPUs is combined by
+ * the host. */
 int mpress_iso_neighbor_reduce(const void* sent, void* received, MPI_Count count, MPI_Datatype type,
                                MPI_Op op, MPI_Comm isocomm, const mpress_call* call);
 int mpress_iso_ineighbor_reduce(const void* sent, void* received, MPI_Count count,

@@ -16,20 +16,20 @@ class SumEncoder final : public Encoder {
   SumEncoder(Job& job, const Chunking& cut, Slots& slots, std::vector<Summand> summands,
              std::byte* decoded)
       : Encoder(job, cut, Region{cut.type, nullptr, cut.count}, slots),
-        summands_(std::move(summands)),
+        sum_(job, cut, std::move(summands)),
         decoded_(decoded) {}
 
   bool encodes_here() const override { return true; }
 
   gpu::State next(Made& made) override {
-    if (ready_chunks(summands_, cut_) == next_) {
-      code_ = code_of(summands_);
+    if (sum_.ready() == next_) {
+      code_ = sum_.code();
       return code_ == MPI_SUCCESS ? gpu::State::pending : gpu::State::failed;
     }
     const std::uint64_t begin = trace::now_ns();
-    made = {next_, 1, 0, true};
+    std::byte* const decoded = decoded_ ? decoded_ + cut_.offset(next_) : nullptr;
     std::byte* const place = slots_.place(next_, cut_.room());
-    if (!place || !make(place, made)) {
+    if (!place || !sum_.make(next_, place, decoded, made)) {
       code_ = MPI_ERR_NO_MEM;
       return gpu::State::failed;
     }
@@ -39,77 +39,81 @@ class SumEncoder final : public Encoder {
   }
 
  private:
-  bool make(std::byte* place, Made& made) {
-    std::byte* const decoded = decoded_ ? decoded_ + cut_.offset(next_) : nullptr;
-    if (add_quanta(place, decoded, made.bytes) && made.bytes < cut_.raw_bytes(next_)) return true;
-    made.is_encoded = false;
-    made.bytes = cut_.raw_bytes(next_);
-    if (!add_elements(place)) return false;
-    if (decoded) std::memcpy(decoded, place, made.bytes);
-    return true;
-  }
-
-  bool has_room(memory::Buffer& buffer, std::size_t bytes) {
-    if (!buffer) buffer = job_.pool.take(bytes);
-    return static_cast<bool>(buffer);
-  }
-
-  /// The sum's payload to `place`. False where it is not one of quanta.
-  bool add_quanta(std::byte* place, std::byte* decoded, std::size_t& bytes) {
-    const codec::szp::EncodedAs elements{codec::grid_of(cut_.spec), cut_.spec.mode};
-    std::vector<codec::szp::Summand> some;
-    for (SummandTurns turns(summands_.size()); !turns.are_over(); turns.next()) {
-      if (!turns.goes_to_place() && !has_room(scratch_, cut_.room())) return false;
-      for (std::size_t i = turns.begin(); i < turns.end(); ++i) {
-        if (summands_[i].is_payload(next_)) {
-          const OpaqueBlock::Chunk one = summands_[i].opaque->chunk(next_);
-          some.push_back({one.data, one.bytes});
-        } else {
-          some.push_back({summands_[i].elements_of(cut_, next_), 0, true});
-        }
-      }
-      std::byte* const to = turns.goes_to_place() ? place : scratch_.data();
-      const bool is_last = turns.end() == summands_.size();
-      if (codec::szp::add(cut_.type, some, cut_.elements(next_), to, bytes, elements,
-                          is_last ? decoded : nullptr) != Status::ok) {
-        return false;
-      }
-      some.assign(1, {to, bytes});
-    }
-    return true;
-  }
-
-  /// The sums of elements to `place`. All summands' have to be there at once.
-  bool add_elements(std::byte* place) {
-    const std::size_t count = cut_.elements(next_);
-    const std::size_t bytes = cut_.raw_bytes(0);
-    if (!has_room(sums_, summands_.size() * bytes)) return false;
-    std::vector<const void*> inputs;
-    for (const Summand& one : summands_) {
-      std::byte* const decoded = sums_.data() + inputs.size() * bytes;
-      if (!one.is_payload(next_)) {
-        inputs.push_back(one.elements_of(cut_, next_));
-        continue;
-      }
-      const OpaqueBlock::Chunk chunk = one.opaque->chunk(next_);
-      const Status status =
-          codec::decode(cut_.spec, cut_.type, chunk.data, chunk.bytes, decoded, count);
-      if (status != Status::ok) return false;
-      inputs.push_back(decoded);
-    }
-    codec::combine_in_any_order(codec::Combine::sum, cut_.type, inputs, place, count,
-                                codec::grid_of(cut_.spec));
-    return true;
-  }
-
-  const std::vector<Summand> summands_;
+  HostSum sum_;
   std::byte* const decoded_;
   std::uint64_t next_ = 0;
-  memory::Buffer scratch_;
-  memory::Buffer sums_;
 };
 
 }  // namespace
+
+bool HostSum::make(std::uint64_t chunk, std::byte* place, std::byte* decoded, Made& made) {
+  made = {chunk, 1, 0, true};
+  const std::size_t raw_bytes = cut_.raw_bytes(chunk);
+  if (add_quanta(chunk, place, decoded, made.bytes) && made.bytes < raw_bytes) return true;
+  made.is_encoded = false;
+  made.bytes = raw_bytes;
+  if (!add_elements(chunk, place ? place : decoded)) return false;
+  if (place && decoded) std::memcpy(decoded, place, raw_bytes);
+  return true;
+}
+
+bool HostSum::has_room(memory::Buffer& buffer, std::size_t bytes) {
+  if (!buffer) buffer = job_.pool.take(bytes);
+  return static_cast<bool>(buffer);
+}
+
+/// The sum's payload to `place`. False where it is not one of quanta.
+bool HostSum::add_quanta(std::uint64_t chunk, std::byte* place, std::byte* decoded,
+                         std::size_t& bytes) {
+  const codec::szp::EncodedAs elements{codec::grid_of(cut_.spec), cut_.spec.mode};
+  std::vector<codec::szp::Summand> some;
+  for (SummandTurns turns(summands_.size()); !turns.are_over(); turns.next()) {
+    const bool is_last = turns.end() == summands_.size();
+    std::byte* to = turns.goes_to_place() ? place : nullptr;
+    if (!to && !is_last) {
+      memory::Buffer& scratch = scratch_[turns.goes_to_place() ? 1 : 0];
+      if (!has_room(scratch, cut_.room())) return false;
+      to = scratch.data();
+    }
+    for (std::size_t i = turns.begin(); i < turns.end(); ++i) {
+      if (summands_[i].is_payload(chunk)) {
+        const OpaqueBlock::Chunk one = summands_[i].opaque->chunk(chunk);
+        some.push_back({one.data, one.bytes});
+      } else {
+        some.push_back({summands_[i].elements_of(cut_, chunk), 0, true});
+      }
+    }
+    if (codec::szp::add(cut_.type, some, cut_.elements(chunk), to, bytes, elements,
+                        is_last ? decoded : nullptr) != Status::ok) {
+      return false;
+    }
+    some.assign(1, {to, bytes});
+  }
+  return true;
+}
+
+/// The sums of elements to `place`. All summands' have to be there at once.
+bool HostSum::add_elements(std::uint64_t chunk, std::byte* place) {
+  const std::size_t count = cut_.elements(chunk);
+  const std::size_t bytes = cut_.raw_bytes(0);
+  if (!has_room(sums_, summands_.size() * bytes)) return false;
+  std::vector<const void*> inputs;
+  for (const Summand& one : summands_) {
+    std::byte* const decoded = sums_.data() + inputs.size() * bytes;
+    if (!one.is_payload(chunk)) {
+      inputs.push_back(one.elements_of(cut_, chunk));
+      continue;
+    }
+    const OpaqueBlock::Chunk payload = one.opaque->chunk(chunk);
+    const Status status =
+        codec::decode(cut_.spec, cut_.type, payload.data, payload.bytes, decoded, count);
+    if (status != Status::ok) return false;
+    inputs.push_back(decoded);
+  }
+  codec::combine_in_any_order(codec::Combine::sum, cut_.type, inputs, place, count,
+                              codec::grid_of(cut_.spec));
+  return true;
+}
 
 std::uint64_t ready_chunks(std::span<const Summand> summands, const Chunking& cut) {
   std::uint64_t ready = cut.chunks();

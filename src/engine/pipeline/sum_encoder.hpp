@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "codec/szp/format.hpp"
 #include "engine/pipeline/encoder.hpp"
 #include "engine/pipeline/opaque_block.hpp"
+#include "memory/buffer_pool.hpp"
 
 namespace mpress::engine {
 
@@ -64,6 +66,33 @@ class SummandTurns {
   std::size_t summands_;
   std::size_t begin_ = 0, end_;
   std::size_t left_;
+};
+
+/// Adds up chunks of `summands`, two or more, all cut as `cut` says, on the host: for
+/// sum_encoder(), which says what becomes of them, and for who wants the elements of the sum alone.
+class HostSum {
+ public:
+  HostSum(Job& job, const Chunking& cut, std::vector<Summand> summands)
+      : job_(job), cut_(cut), summands_(std::move(summands)) {}
+
+  const Chunking& cut() const { return cut_; }
+  std::uint64_t ready() const { return ready_chunks(summands_, cut_); }
+  int code() const { return code_of(summands_); }
+
+  /// Makes the sum of a chunk that is ready: in `place`, where `made` tells what it is, and its
+  /// elements in `decoded`. One of both may be null. False: there is no memory.
+  bool make(std::uint64_t chunk, std::byte* place, std::byte* decoded, Made& made);
+
+ private:
+  bool has_room(memory::Buffer& buffer, std::size_t bytes);
+  bool add_quanta(std::uint64_t chunk, std::byte* place, std::byte* decoded, std::size_t& bytes);
+  bool add_elements(std::uint64_t chunk, std::byte* place);
+
+  Job& job_;
+  const Chunking cut_;
+  const std::vector<Summand> summands_;
+  memory::Buffer scratch_[2];
+  memory::Buffer sums_;
 };
 
 /// Makes the sum of `summands`, two or more, all cut as `cut` says, in memory of `device` or of the

@@ -16,6 +16,8 @@
 
 namespace mpress::engine {
 
+struct Coding;
+
 /// The buffers of a call. Neighbours that do not exist have parts without bytes.
 struct Exchange {
   Pattern pattern = Pattern::alltoall;
@@ -60,6 +62,11 @@ struct Exchange {
     MPI_Op op;
   };
   std::optional<Sum> sum;
+
+  /// How blocks are encoded, where the call's own operands do not say it.
+  const Coding* coding = nullptr;
+  /// Payloads are kept as they come, for NeighbourCall::summands(), and not decoded.
+  bool keeps_payloads = false;
 
   /// The program may free its types while the call is under way.
   void keep_types();

@@ -43,6 +43,10 @@ BlockMap block_map(Job& job, const Exchange& exchange, const Way& way, int membe
       [&exchange, &way](schedule::Block block) { return exchange.incoming(way, block); });
 }
 
+Summand elements_of(const Part& part) {
+  return {nullptr, static_cast<const std::byte*>(part.data)};
+}
+
 }  // namespace
 
 NeighbourCall::NeighbourCall(Job& job, const Collective& call, const Exchange& exchange,
@@ -58,6 +62,7 @@ NeighbourCall::NeighbourCall(Job& job, const Collective& call, const Exchange& e
       blocks_(block_map(job, exchange, way_, context.size())) {
   const std::optional<Asked>& asked = exchange.operands.asked;
   if (asked && asked->spec) coding_ = Coding{.spec = *asked->spec};
+  if (exchange.coding) coding_ = *exchange.coding;
   if (way_.is_packed) {
     if (may_encode(job, exchange)) {
       frames_.emplace(job, call, called(), context, coding_ ? &*coding_ : nullptr);
@@ -94,12 +99,54 @@ bool NeighbourCall::begin() {
     raw_.reset();
     runner_.emplace(job_, call_, called(), context_, tag_.of_blocks(), way_.schedule, blocks_,
                     MPI_SUCCESS, coding_ ? &*coding_ : nullptr);
+    if (exchange_.keeps_payloads) keep_payloads();
     runner_->drive(is_blocking_);
     runner_->await(is_awaited_);
     runner_->advance();
   }
   code_ = copy_own(job_, exchange_);  // others wait for what is under way by now
   return true;
+}
+
+/// Before the first round.
+void NeighbourCall::keep_payloads() {
+  brought_.clear();
+  for (const Part& part : exchange_.received) brought_.push_back(elements_of(part));
+  const schedule::Schedule& schedule = way_.schedule;
+  for (const schedule::Transfer& transfer : schedule.receives) {
+    for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
+      const auto opaque = std::make_shared<OpaqueBlock>(job_);
+      runner_->shared().leave_in(schedule.blocks[i], opaque);
+      const std::span slots = way_.passages.slots(i);
+      const Part& part = exchange_.received[static_cast<std::size_t>(slots[0])];
+      for (const int slot : slots) {
+        brought_[static_cast<std::size_t>(slot)] = {opaque, elements_of(part).elements};
+      }
+    }
+  }
+}
+
+bool NeighbourCall::is_all_coming() const {
+  return runner_ && code_ == MPI_SUCCESS && runner_->code() == MPI_SUCCESS &&
+         runner_->is_all_coming();
+}
+
+std::vector<Summand> NeighbourCall::summands() const {
+  std::vector<Summand> all;
+  for (std::size_t i = 0; i < exchange_.received.size(); ++i) {
+    if (exchange_.received[i].bytes == 0) continue;  // there is no such source
+    Summand one = brought_.empty() ? elements_of(exchange_.received[i]) : brought_[i];
+    if (one.opaque && !one.opaque->has_begun()) one.opaque = nullptr;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+/// Has a block come as a payload that is kept?
+bool NeighbourCall::is_kept(std::span<const int> slots) const {
+  if (brought_.empty() || slots.empty()) return false;
+  const Summand& one = brought_[static_cast<std::size_t>(slots[0])];
+  return one.opaque && one.opaque->has_begun();
 }
 
 /// Copies each block that several neighbours stand for: a rank receives it once.
@@ -109,6 +156,7 @@ int NeighbourCall::copy_again() {
   for (const schedule::Transfer& transfer : schedule.receives) {
     for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
       const std::span slots = way_.passages.slots(i);
+      if (is_kept(slots)) continue;
       for (std::size_t k = 1; k < slots.size() && code == MPI_SUCCESS; ++k) {
         const Part& from = exchange_.received[static_cast<std::size_t>(slots[0])];
         if (from.bytes > 0) {

@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/blocks/runner.hpp"
@@ -12,6 +14,7 @@
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/packed_rounds.hpp"
 #include "engine/coll/neighbours/raw_blocks.hpp"
+#include "engine/pipeline/sum_encoder.hpp"
 #include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {
@@ -44,7 +47,17 @@ class NeighbourCall final : public CollectiveOperation {
   int code() const override { return code_; }
   double bound() const override { return bound_; }
 
+  // Where payloads are kept:
+
+  /// Has all that this process gets come, or begun to come, without an error?
+  bool is_all_coming() const;
+  /// Then: what each source brings, in the order of the list.
+  std::vector<Summand> summands() const;
+  void drop_payloads() { brought_.clear(); }
+
  private:
+  void keep_payloads();
+  bool is_kept(std::span<const int> slots) const;
   bool begin();
   int copy_again();
 
@@ -63,6 +76,7 @@ class NeighbourCall final : public CollectiveOperation {
   std::optional<PackedRounds> packed_;  ///< one of these; the others while it is under way:
   std::optional<RawBlocks> raw_;
   std::optional<Runner> runner_;
+  std::vector<Summand> brought_;  ///< where payloads are kept, by places
   bool is_under_way_ = false;
   bool is_awaited_ = false;
   int code_ = MPI_SUCCESS;

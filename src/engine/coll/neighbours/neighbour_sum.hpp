@@ -4,17 +4,20 @@
 #include <memory>
 #include <optional>
 
+#include "codec/szp/grid.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/fold.hpp"
 #include "engine/coll/neighbours/neighbour_call.hpp"
 #include "engine/coll/neighbours/packed_sums.hpp"
+#include "engine/pipeline/sum_encoder.hpp"
 #include "memory/buffer_pool.hpp"
 
 namespace mpress::engine {
 
 /// Either straight: an exchange to memory of this process's own, from where what came is combined
-/// in the order of the list; or by message combining, with partial results (packed_sums).
+/// in the order of the list, or, of sums with szp, added up in quanta; or by message combining,
+/// with partial results (packed_sums).
 class NeighbourSum final : public CollectiveOperation {
  public:
   /// As NeighbourCall. `exchange` has a sum. Ends the process where there is no memory, as others
@@ -36,16 +39,34 @@ class NeighbourSum final : public CollectiveOperation {
   double bound() const override { return bound_; }
 
  private:
+  /// Of a sum in quanta.
+  struct Quanta {
+    codec::szp::Grid grid;  ///< of each vector
+    double bound;           ///< of the result
+  };
+  static std::optional<Quanta> quanta_of(const Spec& spec, const Exchange& exchange);
+
+  Coding coding_of(const Spec& spec) const;
+  void prepare_straight(Context& context, mpi::CommInfo& comm, const Served& served);
+  Part vector(std::size_t place) const;
+  void begin_sum();
+  bool add_some();
+  void finish();
   int fold();
 
   Job& job_;
-  const Collective& call_;
+  Collective call_;
   const Exchange& exchange_;
   Fold fold_;
+  Coding coding_{.spec = {.codec = Codec::none}};  ///< of each source's vector
   Exchange staged_;
   memory::Buffer memory_;
   std::optional<NeighbourCall> straight_;  ///< one of these
   std::optional<PackedSums> packed_;
+  std::optional<Quanta> quanta_;
+  std::optional<HostSum> sum_;  ///< in quanta, under way
+  std::uint64_t added_ = 0;     ///< chunks of it
+  bool has_come_ = false;
   int code_ = MPI_SUCCESS;
   double bound_ = 0;
 };
