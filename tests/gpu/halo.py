@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 from mpi4py import MPI
 
-import mpress
+import mpress.iso
 
 CODECS = {None: 0.0, "mpc": 0.0, "szp:abs=1e-4": 1e-4}
 SHAPE, DEPTH, STEPS = (96, 80, 64), 2, 4

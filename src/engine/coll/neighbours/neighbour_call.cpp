@@ -29,8 +29,10 @@ const Way& way_of(const Job& job, const Exchange& exchange, const Context& conte
   std::span<const std::size_t> sizes = exchange.sizes;
   if (exchange.is_direct) sizes = {};
   // From device to device long blocks have links that packed ones do not take.
-  const bool is_direct = may_encode(job, exchange) && context.is_true_for_any(Fact::may_see_gpus);
-  return exchange.plans->way(exchange.pattern, sizes, is_direct, links_of(job, context));
+  const bool encodes = may_encode(job, exchange);
+  if (encodes && context.is_true_for_any(Fact::may_see_gpus) && exchange.plans->is_free())
+    sizes = {};
+  return exchange.plans->way(exchange.pattern, sizes, encodes, links_of(job, context));
 }
 
 /// Blocks as messages. Of an all-gather: as those of a gather, whose root is everybody.

@@ -96,15 +96,17 @@ std::size_t NeighbourPlans::Work::bytes(std::span<const std::size_t> sizes) cons
 /// T = messages latency + bytes / rate. Within a host all processes send and receive at once, so a
 /// message more takes as long as the first one, where policy/methods has a rank with partners that
 /// are idle; and what is packed is copied twice more at each hop. On a network messages of a round
-/// overlap by half, and so do what they take to begin and what their bytes take.
+/// overlap by half, and so do what they take to begin and what their bytes take. Nobody knows yet
+/// how well blocks compress: half of their bytes count.
 bool NeighbourPlans::pays(const Work& packed, const Work& direct,
-                          std::span<const std::size_t> sizes,
+                          std::span<const std::size_t> sizes, bool encodes,
                           const policy::LinkCosts& costs) const {
   constexpr double packing = 2e-10;
   const auto seconds = [&](const Work& work, double seconds_a_byte) {
     const double alone = static_cast<double>(work.rounds);
     const double all = static_cast<double>(work.messages);
-    const double moves = static_cast<double>(work.bytes(sizes)) * seconds_a_byte;
+    const double share = encodes && costs.is_network ? 0.5 : 1;
+    const double moves = share * static_cast<double>(work.bytes(sizes)) * seconds_a_byte;
     if (!costs.is_network) return costs.round_seconds * all + moves;
     const double begins = costs.round_seconds * (alone + 0.5 * (all - alone));
     return std::max(begins, moves) + 0.5 * std::min(begins, moves);
@@ -120,17 +122,16 @@ const schedule::SumSchedule* NeighbourPlans::sums(Pattern pattern, std::size_t b
   return compute([&] { return choose_sums(pattern, bytes, encodes, costs); });
 }
 
-const Way& NeighbourPlans::way(Pattern pattern, std::span<const std::size_t> sizes, bool is_direct,
+const Way& NeighbourPlans::way(Pattern pattern, std::span<const std::size_t> sizes, bool encodes,
                                const policy::LinkCosts& costs) const {
-  return *compute([&] { return &choose(pattern, sizes, is_direct, costs); });
+  return *compute([&] { return &choose(pattern, sizes, encodes, costs); });
 }
 
 const schedule::SumSchedule* NeighbourPlans::choose_sums(Pattern pattern, std::size_t bytes,
                                                          bool encodes,
                                                          const policy::LinkCosts& costs) const {
-  const bool is_free = hints_.algorithm == NeighbourHints::Algorithm::automatic;
   if (hints_.is_reproducible || hints_.algorithm == NeighbourHints::Algorithm::direct ||
-      (is_free && encodes)) {
+      (is_free() && encodes)) {
     return nullptr;
   }
   KnownSums& known = known_[static_cast<std::size_t>(pattern)].sums;
@@ -142,19 +143,19 @@ const schedule::SumSchedule* NeighbourPlans::choose_sums(Pattern pattern, std::s
   });
   const Work& straight = direct(pattern).work;
   const std::vector<std::size_t> sizes(std::max<std::size_t>(straight.passes.size(), 1), bytes);
-  if (is_free && !pays(known.work, straight, sizes, costs)) return nullptr;
+  if (is_free() && !pays(known.work, straight, sizes, false, costs)) return nullptr;
   return &*known.schedule;
 }
 
-const Way& NeighbourPlans::choose(Pattern pattern, std::span<const std::size_t> sizes,
-                                  bool is_direct, const policy::LinkCosts& costs) const {
-  const bool is_free = hints_.algorithm == NeighbourHints::Algorithm::automatic;
-  if (sizes.empty() || hints_.algorithm == NeighbourHints::Algorithm::direct ||
-      (is_free && is_direct)) {
+const Way& NeighbourPlans::choose(Pattern pattern, std::span<const std::size_t> sizes, bool encodes,
+                                  const policy::LinkCosts& costs) const {
+  if (sizes.empty() || hints_.algorithm == NeighbourHints::Algorithm::direct) {
     return *direct(pattern).way;
   }
   const Known& combined = packed(pattern);
-  if (!is_free || pays(combined.work, direct(pattern).work, sizes, costs)) return *combined.way;
+  if (!is_free() || pays(combined.work, direct(pattern).work, sizes, encodes, costs)) {
+    return *combined.way;
+  }
   return *direct(pattern).way;
 }
 

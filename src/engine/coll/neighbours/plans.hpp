@@ -58,6 +58,8 @@ class NeighbourPlans {
   int rank() const { return rank_; }  ///< of this process, as are:
   const std::vector<int>& coordinates() const { return coordinates_; }
   const NeighbourHints& hints() const { return hints_; }
+  /// May mpress choose how blocks travel?
+  bool is_free() const { return hints_.algorithm == NeighbourHints::Algorithm::automatic; }
   /// Neighbours that are the process itself.
   const std::vector<int>& own() const { return own_; }
 
@@ -66,9 +68,9 @@ class NeighbourPlans {
                                     const policy::LinkCosts& costs) const;
 
   /// The way of a call. `sizes`: bytes of each block, or of the one of an all-gather, on all
-  /// processes; empty: no process knows. `is_direct`: unless the program says otherwise. The same
-  /// on all processes. Throws std::bad_alloc.
-  const Way& way(Pattern pattern, std::span<const std::size_t> sizes, bool is_direct,
+  /// processes; empty: no process knows. `encodes`: they may be compressed. The same on all
+  /// processes. Throws std::bad_alloc.
+  const Way& way(Pattern pattern, std::span<const std::size_t> sizes, bool encodes,
                  const policy::LinkCosts& costs) const;
 
  private:
@@ -95,7 +97,7 @@ class NeighbourPlans {
     Known packed;
     KnownSums sums;
   };
-  const Way& choose(Pattern pattern, std::span<const std::size_t> sizes, bool is_direct,
+  const Way& choose(Pattern pattern, std::span<const std::size_t> sizes, bool encodes,
                     const policy::LinkCosts& costs) const;
   const schedule::SumSchedule* choose_sums(Pattern pattern, std::size_t bytes, bool encodes,
                                            const policy::LinkCosts& costs) const;
@@ -104,7 +106,7 @@ class NeighbourPlans {
   Way routed(const schedule::Routes& routes, bool is_packed) const;
   Way gathered(schedule::Schedule schedule, bool is_packed) const;
   bool pays(const Work& packed, const Work& direct, std::span<const std::size_t> sizes,
-            const policy::LinkCosts& costs) const;
+            bool encodes, const policy::LinkCosts& costs) const;
 
   const schedule::Neighbourhood list_;
   const int rank_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
@@ -40,15 +41,23 @@ std::size_t least_framed(const Job& job, const Context& context) {
 }
 
 bool is_on_host(Job& job, const Part& part) {
-  return !gpu::in_use() || device_of(job, part.data, *mpi::type_info(part.type)) == gpu::host;
+  return part.bytes == 0 || !gpu::in_use() ||
+         device_of(job, part.data, *mpi::glance_at_type(part.type)) == gpu::host;
 }
+
+/// Of shorter ones MPI takes no longer.
+bool is_to_pack(const Part& part) {
+  return part.bytes >= wire::min_frame_bytes && !mpi::glance_at_type(part.type)->contiguous;
+}
+
+/// From here on sends begin before receives.
+constexpr std::size_t least_sent_first = 32 << 10;
 
 }  // namespace
 
-bool RawBlocks::goes_raw(int peer, const Part& part, bool is_looked_at) {
+bool RawBlocks::goes_raw(int peer, const Part& part) {
   trace::Reason reason = trace::Reason::threshold;
-  if (part.bytes >= wire::min_frame_bytes) {
-    if (is_looked_at) return false;
+  if (part.bytes >= least_framed_) {
     const SendArguments arguments{part.data, part.count, part.type, peer, context_.comm()};
     const SendCall call{called_, family_, true, {}, coding_};
     const auto found = certain_reason(job_, call, arguments);
@@ -56,46 +65,95 @@ bool RawBlocks::goes_raw(int peer, const Part& part, bool is_looked_at) {
     reason = *found;
   }
   reasons_.push_back(reason);
-  return part.bytes == 0 || is_on_host(job_, part);
-}
-
-/// What may be a frame has to lie where it can be decoded: not strewn over a layout with gaps.
-bool RawBlocks::can_bring(const Part& part, std::size_t least, bool sees_gpus) const {
-  if (part.bytes == 0) return true;
-  const bool may_be_frame =
-      part.bytes >= least || (sees_gpus && job_.chunks.may_come_cut(part.bytes));
-  if (may_be_frame && !mpi::type_info(part.type)->contiguous) return false;
+  longest_ = std::max(longest_, part.bytes);
+  if (is_to_pack(part)) packed_bytes_ += part.bytes;
   return is_on_host(job_, part);
 }
 
-bool RawBlocks::may_serve() {
-  reasons_.clear();
-  if (way_.is_packed || way_.schedule.rounds > 1) return false;
-  // Messages that are paced, or traced, are looked at one by one.
-  const bool is_looked_at = job_.pacer.active() || trace::timeline.is_on();
-  const std::size_t least = is_looked_at ? wire::min_frame_bytes : least_framed(job_, context_);
-  const bool sees_gpus = context_.is_true_for_any(Fact::may_see_gpus);
-  return for_each(exchange_, way_, way_.schedule.sends, false,
-                  [&](int peer, const Part& part) { return goes_raw(peer, part, is_looked_at); }) &&
-         for_each(exchange_, way_, way_.schedule.receives, true, [&](int, const Part& part) {
-           if (is_looked_at && part.bytes >= least) return false;
-           return can_bring(part, least, sees_gpus);
-         });
+bool RawBlocks::may_be_framed(const Part& part) const {
+  return part.bytes >= least_framed_ ||
+         (context_.is_true_for_any(Fact::may_see_gpus) && job_.chunks.may_come_cut(part.bytes));
 }
 
+bool RawBlocks::may_serve() {
+  if (way_.is_packed || way_.schedule.rounds > 1) return false;
+  reasons_.clear();
+  packed_bytes_ = longest_ = 0;
+  least_framed_ = least_framed(job_, context_);
+  // Messages that are paced, or traced, are looked at one by one.
+  const bool are_looked_at = job_.pacer.active() || trace::timeline.is_on();
+  const auto is_short = [&](const Part& part) {
+    return !are_looked_at || part.bytes < wire::min_frame_bytes;
+  };
+  const auto may_send = [&](int peer, const Part& part) {
+    return is_short(part) && goes_raw(peer, part);
+  };
+  const auto may_receive = [&](int, const Part& part) {
+    if (is_to_pack(part)) packed_bytes_ += part.bytes;
+    return is_short(part) && is_on_host(job_, part);
+  };
+  if (!for_each(exchange_, way_, way_.schedule.sends, false, may_send) ||
+      !for_each(exchange_, way_, way_.schedule.receives, true, may_receive)) {
+    return false;
+  }
+  if (packed_bytes_ > 0) packed_ = job_.pool.take(packed_bytes_);
+  return packed_bytes_ == 0 || packed_;
+}
+
+/// Receives come first, so that what others send finds them; those of long blocks then hold up
+/// what this process sends for longer than they save.
 void RawBlocks::start() {
   are_looked_at_ = false;
-  framed_.clear();
+  watched_.clear();
   outcome_ = {};
+  packed_used_ = 0;
   messages_.start(way_.schedule.blocks.size(), way_.schedule.blocks.size());
+  const bool are_long = longest_ >= least_sent_first;
+  if (are_long) send_all();
+  receive_all();
+  if (!are_long) send_all();
+}
+
+ReceiveArguments RawBlocks::arguments_of(const Part& part) {
+  return {part.data, part.count, part.type, context_.comm(), &outcome_};
+}
+
+/// Room for a block without its gaps.
+Part RawBlocks::take_packed(std::size_t bytes) {
+  std::byte* const at = packed_.data() + std::exchange(packed_used_, packed_used_ + bytes);
+  return {at, static_cast<MPI_Count>(bytes), MPI_BYTE, bytes};
+}
+
+void RawBlocks::receive_all() {
   std::size_t number = 0;
+  packed_receives_.assign(way_.schedule.blocks.size(), nullptr);
   for_each(exchange_, way_, way_.schedule.receives, true, [&](int peer, const Part& part) {
-    messages_.receive(number++, part, peer, true);
+    Part place = part;
+    if (is_to_pack(part)) {
+      auto watched = std::make_unique<Watched>(number);
+      Receive& receive = watched->receive;
+      if (may_be_framed(part) && receive.watch(job_, called_, arguments_of(part))) {
+        place = {receive.buffer(), receive.count(), receive.type(), part.bytes};
+        watched_.push_back(std::move(watched));
+      } else {
+        place = take_packed(part.bytes);
+        packed_receives_[number] = static_cast<std::byte*>(place.data);
+      }
+    }
+    messages_.receive(number++, place, peer, true);
     return true;
   });
-  number = 0;
+}
+
+void RawBlocks::send_all() {
+  std::size_t number = 0;
   for_each(exchange_, way_, way_.schedule.sends, false, [&](int peer, const Part& part) {
-    messages_.send(number++, part, peer);
+    Part ready = part;
+    if (is_to_pack(part)) {
+      ready = take_packed(part.bytes);
+      messages_.note(copy_part(job_, part, ready));
+    }
+    messages_.send(number++, ready, peer);
     return true;
   });
 }
@@ -103,7 +161,7 @@ void RawBlocks::start() {
 bool RawBlocks::advance() {
   if (!messages_.have_come(way_.schedule.blocks.size()) || !messages_.are_sent()) return false;
   if (!are_looked_at_) look();
-  return advance_frames();
+  return advance_watched();
 }
 
 /// At all that has come, and counts it, and what was sent.
@@ -116,54 +174,62 @@ void RawBlocks::look() {
     return true;
   });
   number = 0;
+  std::size_t next = 0;
+  const std::size_t aside = watched_.size();
   for_each(exchange_, way_, way_.schedule.receives, true, [&](int peer, const Part& part) {
-    const std::size_t bytes = messages_.brought_bytes(number++);
-    if (bytes == 0) return true;  // an error that is noted, or there was nothing to come
-    if (is_frame(part, bytes)) {
-      take_frame(peer, part, bytes);
-    } else {
+    const std::size_t bytes = messages_.brought_bytes(number);
+    if (next < aside && watched_[next]->number == number) {
+      take(*watched_[next++], peer, bytes);
+    } else if (bytes > 0 && is_frame(part, bytes)) {
+      auto framed = std::make_unique<Watched>(number);
+      framed->receive.look_at_received(job_, called_, arguments_of(part));
+      take(*framed, peer, bytes);
+      watched_.push_back(std::move(framed));
+    } else if (bytes > 0) {  // else an error that is noted, or there was nothing to come
       if (bytes != part.bytes) messages_.note(MPI_ERR_TRUNCATE);
+      if (std::byte* const packed = packed_receives_[number]) {
+        const auto items = static_cast<MPI_Count>(bytes);
+        messages_.note(copy_part(job_, {packed, items, MPI_BYTE, bytes}, part));
+      }
       messages_.count(trace::Direction::receive, peer, part.bytes, bytes);
     }
+    ++number;
     return true;
   });
 }
 
 bool RawBlocks::is_frame(const Part& part, std::size_t bytes) const {
   wire::Header header;
-  return wire::is_frame_size(bytes) && mpi::type_info(part.type)->contiguous &&
+  return wire::is_frame_size(bytes) && mpi::glance_at_type(part.type)->contiguous &&
          wire::read_header(part.data, bytes, job_.nonce, header) != wire::Parse::raw;
 }
 
-void RawBlocks::take_frame(int peer, const Part& part, std::size_t bytes) {
-  auto framed = std::make_unique<Framed>();
-  framed->status = MPI_Status{};
-  framed->status.MPI_SOURCE = peer;
-  mpi::calls().Status_set_elements_x(&framed->status, MPI_BYTE, static_cast<MPI_Count>(bytes));
-  mpi::calls().Status_set_cancelled(&framed->status, 0);
-  const ReceiveArguments arguments{part.data, part.count, part.type, context_.comm(), &outcome_};
-  if (!framed->receive.look_at_received(job_, called_, arguments)) {
-    return messages_.note(MPI_ERR_TRUNCATE);
-  }
-  framed->receive.collects(job_, framed->status);
-  framed_.push_back(std::move(framed));
+/// `bytes`: that MPI has received.
+void RawBlocks::take(Watched& watched, int peer, std::size_t bytes) {
+  watched.is_over = bytes == 0;
+  if (bytes == 0) return;
+  watched.status.MPI_SOURCE = peer;
+  mpi::calls().Status_set_elements_x(&watched.status, MPI_BYTE, static_cast<MPI_Count>(bytes));
+  mpi::calls().Status_set_cancelled(&watched.status, 0);
+  watched.receive.collects(job_, watched.status);
 }
 
-bool RawBlocks::advance_frames() {
+bool RawBlocks::advance_watched() {
   bool are_over = true;
-  for (const auto& framed : framed_) {
-    if (framed->is_over) continue;
-    Receive& receive = framed->receive;
-    framed->is_over = !receive.is_collecting() || receive.collected();
-    if (framed->is_over) messages_.note(receive.deliver(job_, framed->status));
-    are_over = are_over && framed->is_over;
+  for (const auto& watched : watched_) {
+    if (watched->is_over) continue;
+    Receive& receive = watched->receive;
+    watched->is_over = !receive.is_collecting() || receive.collected();
+    if (watched->is_over) messages_.note(receive.deliver(job_, watched->status));
+    are_over = are_over && watched->is_over;
   }
   return are_over;
 }
 
 bool RawBlocks::needs_host() const {
-  return std::ranges::any_of(
-      framed_, [](const auto& framed) { return !framed->is_over && framed->receive.needs_host(); });
+  return std::ranges::any_of(watched_, [](const auto& watched) {
+    return !watched->is_over && watched->receive.needs_host();
+  });
 }
 
 bool RawBlocks::wait_in_mpi() {

@@ -11,12 +11,14 @@
 #include "engine/job/context.hpp"
 #include "engine/p2p/receive/receive.hpp"
 #include "engine/p2p/send/send.hpp"
+#include "memory/buffer_pool.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
 
 /// The other end of each block may send it, or receive it, by a Runner; what it has encoded is
-/// decoded here where it lies. Raises nothing. One thread at a time calls it.
+/// decoded here. Long blocks with gaps are packed and unpacked here, run by run, where MPI takes
+/// several times as long. Raises nothing. One thread at a time calls it.
 class RawBlocks {
  public:
   /// `exchange`, `way`, and `coding`, which may be null, outlive it.
@@ -31,8 +33,8 @@ class RawBlocks {
         coding_(coding),
         messages_(job, called, context, tag) {}
 
-  /// Goes all that this process sends on `way`, which passes nothing on, as it is, and can MPI
-  /// bring all that it gets to where it belongs? Before each start().
+  /// Goes all that this process sends on `way`, which passes nothing on, as it is, and lies all in
+  /// memory of the host? Before each start().
   bool may_serve();
 
   /// Posts all. Not while it is under way.
@@ -48,19 +50,24 @@ class RawBlocks {
   double bound() const { return outcome_.bound; }
 
  private:
-  /// A block that came encoded, or whose data follows.
-  struct Framed {
+  /// A block that comes beside the program's memory, or came encoded, or whose data follows.
+  struct Watched {
+    std::size_t number;
     Receive receive;
-    MPI_Status status;
+    MPI_Status status{};
     bool is_over = false;
   };
 
-  bool goes_raw(int peer, const Part& part, bool is_looked_at);
-  bool can_bring(const Part& part, std::size_t least, bool sees_gpus) const;
+  bool goes_raw(int peer, const Part& part);
+  bool may_be_framed(const Part& part) const;
+  ReceiveArguments arguments_of(const Part& part);
+  Part take_packed(std::size_t bytes);
+  void receive_all();
+  void send_all();
   void look();
   bool is_frame(const Part& part, std::size_t bytes) const;
-  void take_frame(int peer, const Part& part, std::size_t bytes);
-  bool advance_frames();
+  void take(Watched& watched, int peer, std::size_t bytes);
+  bool advance_watched();
 
   Job& job_;
   const trace::Called called_;
@@ -71,7 +78,11 @@ class RawBlocks {
   const Coding* const coding_;
   RawMessages messages_;
   std::vector<trace::Reason> reasons_;  ///< why each block that is sent goes as it is
-  std::vector<std::unique_ptr<Framed>> framed_;
+  memory::Buffer packed_;               ///< blocks that have gaps where the program has them
+  std::size_t packed_bytes_ = 0, packed_used_ = 0, longest_ = 0;
+  std::vector<std::byte*> packed_receives_;  ///< where each comes to; null: elsewhere
+  std::size_t least_framed_ = 0;             ///< shorter ones come as they are
+  std::vector<std::unique_ptr<Watched>> watched_;
   bool are_looked_at_ = false;
   Outcome outcome_;
 };
