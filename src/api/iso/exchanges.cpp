@@ -88,7 +88,7 @@ Wrong check_arrays(const Side& side, std::size_t neighbours) {
   return {};
 }
 
-/// Reads what one neighbour's arguments say.
+/// Reads what one neighbour's arguments say; of blocks behind each other, the first one's.
 Wrong read_part(const Side& side, std::size_t i, Types& types, Part& part, bool is_there = true) {
   const MPI_Count count = side.has_arrays ? side.counts[i] : side.count;
   const MPI_Datatype type = side.has_types ? side.types[i] : side.type;
@@ -107,9 +107,9 @@ Wrong read_part(const Side& side, std::size_t i, Types& types, Part& part, bool 
     part = {nullptr, count, type, bytes};
     return {};
   }
-  std::int64_t offset = side.has_types    ? side.displacements[i]
-                        : side.has_arrays ? side.displacements[i] * types.extent()
-                                          : static_cast<std::int64_t>(i) * count * types.extent();
+  const std::int64_t offset = side.has_types    ? side.displacements[i]
+                              : side.has_arrays ? side.displacements[i] * types.extent()
+                                                : 0;
   const auto at =
       reinterpret_cast<std::uintptr_t>(side.buffer) + static_cast<std::uintptr_t>(offset);
   part = {reinterpret_cast<void*>(at), count, type, bytes};
@@ -121,6 +121,18 @@ Wrong read_parts(const Side& side, const std::vector<int>& ranks, std::vector<Pa
   if (Wrong wrong = check_arrays(side, ranks.size())) return wrong;
   parts.resize(ranks.size());
   Types types;
+  if (!side.has_arrays && !ranks.empty()) {
+    Part first;
+    if (Wrong wrong = read_part(side, 0, types, first)) return wrong;
+    const std::int64_t stride = first.count * types.extent();
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (ranks[i] == MPI_PROC_NULL) continue;
+      const auto at = reinterpret_cast<std::uintptr_t>(first.data) +
+                      static_cast<std::uintptr_t>(static_cast<std::int64_t>(i) * stride);
+      parts[i] = {reinterpret_cast<void*>(at), first.count, first.type, first.bytes};
+    }
+    return {};
+  }
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] == MPI_PROC_NULL) continue;
     if (Wrong wrong = read_part(side, i, types, parts[i])) return wrong;

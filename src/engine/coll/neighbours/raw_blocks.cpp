@@ -129,7 +129,7 @@ void RawBlocks::receive_all() {
   packed_receives_.assign(way_.schedule.blocks.size(), nullptr);
   for_each(exchange_, way_, way_.schedule.receives, true, [&](int peer, const Part& part) {
     Part place = part;
-    if (is_to_pack(part)) {
+    if (packed_bytes_ > 0 && is_to_pack(part)) {
       auto watched = std::make_unique<Watched>(number);
       Receive& receive = watched->receive;
       if (may_be_framed(part) && receive.watch(job_, called_, arguments_of(part))) {
@@ -149,7 +149,7 @@ void RawBlocks::send_all() {
   std::size_t number = 0;
   for_each(exchange_, way_, way_.schedule.sends, false, [&](int peer, const Part& part) {
     Part ready = part;
-    if (is_to_pack(part)) {
+    if (packed_bytes_ > 0 && is_to_pack(part)) {
       ready = take_packed(part.bytes);
       messages_.note(copy_part(job_, part, ready));
     }
