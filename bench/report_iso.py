@@ -71,7 +71,8 @@ def by_method(run: Row) -> str:
 
 
 def picture_of(run: Row) -> str:
-    return f"neighbourhoods-{'x'.join(map(str, run['plan']['grid']))}.svg"
+    mpi = "" if run["mpi"].startswith("MPICH") else "-openmpi"
+    return f"neighbourhoods-{'x'.join(map(str, run['plan']['grid']))}{mpi}.svg"
 
 
 def section(run: Row) -> str:

@@ -19,7 +19,9 @@ ELSEWHERE = (
     DOCS / "dev" / "stencil-fields.png",
     DOCS / "dev" / "neighbourhoods-2x2x1.svg",  # by bench/report_iso.py
     DOCS / "dev" / "neighbourhoods-2x2x2x3.svg",
+    DOCS / "dev" / "neighbourhoods-2x2x2x3-openmpi.svg",
     DOCS / "dev" / "neighbourhoods-3x3x3.svg",
+    DOCS / "dev" / "neighbourhoods-3x3x3-openmpi.svg",
 )
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
