@@ -77,12 +77,12 @@ else:
     assert done.status == 0, done.output
 
 
-@pytest.mark.parametrize("threshold", ["hint", "learned"])
+@pytest.mark.parametrize("threshold", ["hint", "differing hints", "learned"])
 def test_thresholds_of_one_end(threshold, mpress_run, mpi4py_env):
     learned = {"MPRESS_LEARN": "all", "MPRESS_LINK_RATE": "100Mbit"}
     env = {**mpi4py_env, **(learned if threshold == "learned" else {})}
     program = ["-m", "mpi4py", ROOT / "tests" / "iso_thresholds.py", threshold]
-    options = ("--codec", "mpc", *(("--force",) if threshold == "hint" else ()))
+    options = ("--codec", "mpc", *(("--force",) if threshold != "learned" else ()))
     done = mpress_run(3, sys.executable, program, options, env=env)
     assert done.status == 0 and done.stdout == "ok\n", done.output
     assert done.report["totals"]["compressed_messages"] > 0 or threshold == "learned"

@@ -26,23 +26,19 @@ bool for_each(const Exchange& exchange, const Way& way,
   return true;
 }
 
-/// Of shorter blocks no process sends a frame, or a header, wherever they lie. What is learned is
-/// each process's own; thresholds, and which codecs and links there are, all share.
+/// Of shorter blocks this process sends no frame. Its thresholds are its own.
 std::size_t least_framed(const Job& job, const Context& context) {
   if (!job.chunks.is_open()) return wire::min_frame_bytes;
-  std::size_t least = SIZE_MAX;
-  if (job.watches_receives) {
-    const auto comm = mpi::glance_at_comm(context.comm());
-    const std::size_t anywhere = job.policy.least_bytes_anywhere(job.config.threshold);
-    least = comm ? comm->hints.threshold(anywhere) : 0;
-  }
-  if (context.is_true_for_any(Fact::may_see_gpus)) least = std::min(least, job.least_peer_bytes);
-  return std::max(wire::min_frame_bytes, least);
+  if (!job.watches_receives) return SIZE_MAX;
+  const auto comm = mpi::glance_at_comm(context.comm());
+  const std::size_t anywhere = job.policy.least_bytes_anywhere(job.config.threshold);
+  return std::max(wire::min_frame_bytes, comm ? comm->hints.threshold(anywhere) : 0);
 }
 
+/// Does it lie where the CPU may look at it?
 bool is_on_host(Job& job, const Part& part) {
   return part.bytes == 0 || !gpu::in_use() ||
-         device_of(job, part.data, *mpi::glance_at_type(part.type)) == gpu::host;
+         locate(job, part.data, *mpi::glance_at_type(part.type)).is_readable;
 }
 
 /// Of shorter ones MPI takes no longer.
@@ -68,11 +64,6 @@ bool RawBlocks::goes_raw(int peer, const Part& part) {
   longest_ = std::max(longest_, part.bytes);
   if (is_to_pack(part)) packed_bytes_ += part.bytes;
   return is_on_host(job_, part);
-}
-
-bool RawBlocks::may_be_framed(const Part& part) const {
-  return part.bytes >= least_framed_ ||
-         (context_.is_true_for_any(Fact::may_see_gpus) && job_.chunks.may_come_cut(part.bytes));
 }
 
 bool RawBlocks::may_serve() {
@@ -104,7 +95,7 @@ bool RawBlocks::may_serve() {
 /// what this process sends for longer than they save.
 void RawBlocks::start() {
   are_looked_at_ = false;
-  watched_.clear();
+  framed_.clear();
   outcome_ = {};
   packed_used_ = 0;
   messages_.start(way_.schedule.blocks.size(), way_.schedule.blocks.size());
@@ -112,10 +103,6 @@ void RawBlocks::start() {
   if (are_long) send_all();
   receive_all();
   if (!are_long) send_all();
-}
-
-ReceiveArguments RawBlocks::arguments_of(const Part& part) {
-  return {part.data, part.count, part.type, context_.comm(), &outcome_};
 }
 
 /// Room for a block without its gaps.
@@ -130,15 +117,8 @@ void RawBlocks::receive_all() {
   for_each(exchange_, way_, way_.schedule.receives, true, [&](int peer, const Part& part) {
     Part place = part;
     if (packed_bytes_ > 0 && is_to_pack(part)) {
-      auto watched = std::make_unique<Watched>(number);
-      Receive& receive = watched->receive;
-      if (may_be_framed(part) && receive.watch(job_, called_, arguments_of(part))) {
-        place = {receive.buffer(), receive.count(), receive.type(), part.bytes};
-        watched_.push_back(std::move(watched));
-      } else {
-        place = take_packed(part.bytes);
-        packed_receives_[number] = static_cast<std::byte*>(place.data);
-      }
+      place = take_packed(part.bytes);
+      packed_receives_[number] = static_cast<std::byte*>(place.data);
     }
     messages_.receive(number++, place, peer, true);
     return true;
@@ -161,7 +141,7 @@ void RawBlocks::send_all() {
 bool RawBlocks::advance() {
   if (!messages_.have_come(way_.schedule.blocks.size()) || !messages_.are_sent()) return false;
   if (!are_looked_at_) look();
-  return advance_watched();
+  return advance_framed();
 }
 
 /// At all that has come, and counts it, and what was sent.
@@ -174,62 +154,58 @@ void RawBlocks::look() {
     return true;
   });
   number = 0;
-  std::size_t next = 0;
-  const std::size_t aside = watched_.size();
   for_each(exchange_, way_, way_.schedule.receives, true, [&](int peer, const Part& part) {
     const std::size_t bytes = messages_.brought_bytes(number);
-    if (next < aside && watched_[next]->number == number) {
-      take(*watched_[next++], peer, bytes);
-    } else if (bytes > 0 && is_frame(part, bytes)) {
-      auto framed = std::make_unique<Watched>(number);
-      framed->receive.look_at_received(job_, called_, arguments_of(part));
-      take(*framed, peer, bytes);
-      watched_.push_back(std::move(framed));
-    } else if (bytes > 0) {  // else an error that is noted, or there was nothing to come
-      if (bytes != part.bytes) messages_.note(MPI_ERR_TRUNCATE);
-      if (std::byte* const packed = packed_receives_[number]) {
-        const auto items = static_cast<MPI_Count>(bytes);
-        messages_.note(copy_part(job_, {packed, items, MPI_BYTE, bytes}, part));
-      }
-      messages_.count(trace::Direction::receive, peer, part.bytes, bytes);
+    std::byte* const packed = packed_receives_[number++];
+    if (bytes == 0) return true;  // an error that is noted, or there was nothing to come
+    const std::byte* const data = packed ? packed : static_cast<std::byte*>(part.data);
+    if (is_frame(data, bytes)) {  // which no block is that has come with gaps
+      take(part, peer, data, bytes);
+      return true;
     }
-    ++number;
+    if (bytes != part.bytes) messages_.note(MPI_ERR_TRUNCATE);
+    if (packed) {
+      const auto items = static_cast<MPI_Count>(bytes);
+      messages_.note(copy_part(job_, {packed, items, MPI_BYTE, bytes}, part));
+    }
+    messages_.count(trace::Direction::receive, peer, part.bytes, bytes);
     return true;
   });
 }
 
-bool RawBlocks::is_frame(const Part& part, std::size_t bytes) const {
+bool RawBlocks::is_frame(const std::byte* data, std::size_t bytes) const {
   wire::Header header;
-  return wire::is_frame_size(bytes) && mpi::glance_at_type(part.type)->contiguous &&
-         wire::read_header(part.data, bytes, job_.nonce, header) != wire::Parse::raw;
+  return wire::is_frame_size(bytes) &&
+         wire::read_header(data, bytes, job_.nonce, header) != wire::Parse::raw;
 }
 
-/// `bytes`: that MPI has received.
-void RawBlocks::take(Watched& watched, int peer, std::size_t bytes) {
-  watched.is_over = bytes == 0;
-  if (bytes == 0) return;
-  watched.status.MPI_SOURCE = peer;
-  mpi::calls().Status_set_elements_x(&watched.status, MPI_BYTE, static_cast<MPI_Count>(bytes));
-  mpi::calls().Status_set_cancelled(&watched.status, 0);
-  watched.receive.collects(job_, watched.status);
+/// A message of `bytes` bytes that MPI has put at `data`: in the program's buffer, or beside it.
+void RawBlocks::take(const Part& part, int peer, const std::byte* data, std::size_t bytes) {
+  Framed& framed = *framed_.emplace_back(std::make_unique<Framed>());
+  framed.status.MPI_SOURCE = peer;
+  mpi::calls().Status_set_elements_x(&framed.status, MPI_BYTE, static_cast<MPI_Count>(bytes));
+  mpi::calls().Status_set_cancelled(&framed.status, 0);
+  framed.receive.describe(job_, called_,
+                          {part.data, part.count, part.type, context_.comm(), &outcome_});
+  if (framed.receive.collect(job_, data, bytes, peer)) return;
+  framed.receive.settle(job_, data, bytes, framed.status);
 }
 
-bool RawBlocks::advance_watched() {
+bool RawBlocks::advance_framed() {
   bool are_over = true;
-  for (const auto& watched : watched_) {
-    if (watched->is_over) continue;
-    Receive& receive = watched->receive;
-    watched->is_over = !receive.is_collecting() || receive.collected();
-    if (watched->is_over) messages_.note(receive.deliver(job_, watched->status));
-    are_over = are_over && watched->is_over;
+  for (const auto& framed : framed_) {
+    if (framed->is_over) continue;
+    Receive& receive = framed->receive;
+    framed->is_over = !receive.is_collecting() || receive.collected();
+    if (framed->is_over) messages_.note(receive.deliver(job_, framed->status));
+    are_over = are_over && framed->is_over;
   }
   return are_over;
 }
 
 bool RawBlocks::needs_host() const {
-  return std::ranges::any_of(watched_, [](const auto& watched) {
-    return !watched->is_over && watched->receive.needs_host();
-  });
+  return std::ranges::any_of(
+      framed_, [](const auto& framed) { return !framed->is_over && framed->receive.needs_host(); });
 }
 
 bool RawBlocks::wait_in_mpi() {

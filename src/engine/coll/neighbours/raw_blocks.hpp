@@ -50,24 +50,21 @@ class RawBlocks {
   double bound() const { return outcome_.bound; }
 
  private:
-  /// A block that comes beside the program's memory, or came encoded, or whose data follows.
-  struct Watched {
-    std::size_t number;
+  /// A block that came encoded, or whose data follows.
+  struct Framed {
     Receive receive;
     MPI_Status status{};
     bool is_over = false;
   };
 
   bool goes_raw(int peer, const Part& part);
-  bool may_be_framed(const Part& part) const;
-  ReceiveArguments arguments_of(const Part& part);
   Part take_packed(std::size_t bytes);
   void receive_all();
   void send_all();
   void look();
-  bool is_frame(const Part& part, std::size_t bytes) const;
-  void take(Watched& watched, int peer, std::size_t bytes);
-  bool advance_watched();
+  bool is_frame(const std::byte* data, std::size_t bytes) const;
+  void take(const Part& part, int peer, const std::byte* data, std::size_t bytes);
+  bool advance_framed();
 
   Job& job_;
   const trace::Called called_;
@@ -81,8 +78,8 @@ class RawBlocks {
   memory::Buffer packed_;               ///< blocks that have gaps where the program has them
   std::size_t packed_bytes_ = 0, packed_used_ = 0, longest_ = 0;
   std::vector<std::byte*> packed_receives_;  ///< where each comes to; null: elsewhere
-  std::size_t least_framed_ = 0;             ///< shorter ones come as they are
-  std::vector<std::unique_ptr<Watched>> watched_;
+  std::size_t least_framed_ = 0;             ///< shorter ones are sent as they are
+  std::vector<std::unique_ptr<Framed>> framed_;
   bool are_looked_at_ = false;
   Outcome outcome_;
 };
