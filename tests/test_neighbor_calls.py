@@ -1,6 +1,8 @@
 """MPI_Neighbor_ calls of which mpress serves the long blocks: tests/mpi/neighbors, against what MPI
 promises."""
 
+import sys
+
 import pytest
 
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
@@ -61,3 +63,27 @@ def test_isomorphic_graphs(ranks, algorithm, mpi_program, mpress_run):
     algorithms = {row["algorithm"] for row in done.report["rows"] if row["operation"] in CALLS}
     if ranks > 1 and algorithm not in ("auto", "direct"):
         assert "combining" in algorithms
+
+
+@pytest.mark.parametrize("dtype", ["float", "int"])
+def test_less_than_there_is_room_for(dtype, mpress_run, mpi4py_env, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+world = MPI.COMM_WORLD
+world.Set_errhandler(MPI.ERRORS_ARE_FATAL)
+ring = world.Create_dist_graph_adjacent([(world.rank - 1) % 3], [(world.rank + 1) % 3])
+sent = np.full(1900, world.rank, sys.argv[1])
+received = np.full(2000, -1, sys.argv[1])
+ring.Neighbor_alltoallv([sent, ([1900], [0])], [received, ([2000], [0])])
+assert (received[:1900] == (world.rank - 1) % 3).all() and (received[1900:] == -1).all()
+""")
+    command = [sys.executable, ["-m", "mpi4py", program, dtype], FORCED]
+    done = mpress_run(3, *command, env=mpi4py_env)
+    assert done.status == 0, done.output
+    rows = [r for r in done.report["rows"] if r["direction"] == "receive" and r["messages"]]
+    assert [r["raw_bytes"] for r in rows] == 3 * [1900 * 8]
