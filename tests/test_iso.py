@@ -86,3 +86,30 @@ def test_thresholds_of_one_end(threshold, mpress_run, mpi4py_env):
     done = mpress_run(3, sys.executable, program, options, env=env)
     assert done.status == 0 and done.stdout == "ok\n", done.output
     assert done.report["totals"]["compressed_messages"] > 0 or threshold == "learned"
+
+
+def test_why_blocks_go_as_they_are(mpress_run, mpi4py_env, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import numpy as np
+from mpi4py import MPI
+from mpress import iso
+
+cart = MPI.COMM_WORLD.Create_cart((2,), (True,))
+near = iso.Neighborhood(cart, [[1]], algorithm="direct")
+for count in (100, 100_000):
+    sent, received = np.full((1, count), cart.rank), np.empty((1, count), int)
+    near.alltoall(sent, received)
+    assert (received == 1 - cart.rank).all()
+    near.alltoall(sent.astype(float), received.astype(float))
+""")
+    done = mpress_run(
+        2, sys.executable, ["-m", "mpi4py", program], ("--codec", "none"), env=mpi4py_env
+    )
+    assert done.status == 0, done.output
+    rows = [r for r in done.report["rows"] if r["direction"] == "send" and r["messages"]]
+    assert {(r["reason"], r["messages"]) for r in rows} == {
+        ("below the threshold", 2),
+        ("not a run of f32 or f64", 1),
+        ("switched off", 1),
+    }

@@ -29,7 +29,6 @@ bool for_each(const Exchange& exchange, const Way& way,
 /// Of shorter blocks this process sends no frame. Its thresholds are its own.
 std::size_t least_framed(const Job& job, const Context& context) {
   if (!job.chunks.is_open()) return wire::min_frame_bytes;
-  if (!job.watches_receives) return SIZE_MAX;
   const auto comm = mpi::glance_at_comm(context.comm());
   const std::size_t anywhere = job.policy.least_bytes_anywhere(job.config.threshold);
   return std::max(wire::min_frame_bytes, comm ? comm->hints.threshold(anywhere) : 0);

@@ -251,6 +251,7 @@ std::optional<Reason> certain_reason(const Job& job, const SendCall& call,
   const Reason reason = reason_before_costs(job, message);
   if (reason != Reason::none) return reason;
   if (call.coding && call.coding->is_decided) return std::nullopt;
+  if (!job.watches_receives) return Reason::policy;
   if (tells_of_link(job, message, Reason::policy)) return std::nullopt;
   const Codec wanted = wanted_spec(job, message).codec;
   if (!job.policy.is_raw_by_costs(glance_at_subject(job, message, wanted))) return std::nullopt;
