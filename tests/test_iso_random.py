@@ -15,7 +15,7 @@ from conftest import ROOT, on_path
 
 PROGRAM = ROOT / "tests" / "iso_random.py"
 # Under MPI_THREAD_MULTIPLE, which is mpi4py's default, calls that do not block go another way.
-THREADS = {False: "threads=false", True: "threads=true"}
+THREADS = {False: "threads=False", True: "threads=True"}
 FORCED = {"MPRESS_FORCE": "1", "MPRESS_THRESHOLD": "0"}
 HOST = {"MPRESS_GPU": "off"}
 LINKS = ("peer", "host", "mpi")
