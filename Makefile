@@ -111,6 +111,7 @@ lint: $(STAMPS)/lint
 	$(BIN)/ruff check python tests bench tools apps
 	$(BIN)/ruff format --check python tests bench tools apps
 	git ls-files '*.cpp' '*.hpp' '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run --Werror
+	$(BIN)/python tools/check_layers.py
 
 format: $(STAMPS)/lint
 	$(BIN)/ruff check --fix-only python tests bench tools apps
