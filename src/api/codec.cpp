@@ -94,11 +94,11 @@ mpress_codec_status too_little_room(std::size_t room, std::size_t needed) {
                                      ", as mpress_max_payload_bytes() says");
 }
 
-mpress_codec_status status_of(Status status) {
+mpress_codec_status status_of(codec::Status status) {
   switch (status) {
-    case Status::ok: return MPRESS_CODEC_OK;
-    case Status::mismatched: return fail(MPRESS_CODEC_MISMATCHED, status_text(status));
-    case Status::inexact: return fail(MPRESS_CODEC_INEXACT, status_text(status));
+    case codec::Status::ok: return MPRESS_CODEC_OK;
+    case codec::Status::mismatched: return fail(MPRESS_CODEC_MISMATCHED, status_text(status));
+    case codec::Status::inexact: return fail(MPRESS_CODEC_INEXACT, status_text(status));
     default: return fail(MPRESS_CODEC_CORRUPT, status_text(status));
   }
 }
@@ -221,9 +221,9 @@ MPRESS_PUBLIC mpress_codec_status mpress_add(mpress_element type, const mpress_p
     summands[static_cast<std::size_t>(i)] = {payloads[i].data, payloads[i].bytes};
   }
   std::size_t bytes = 0;
-  const Status status = codec::szp::add(
+  const codec::Status status = codec::szp::add(
       element, {summands.data(), static_cast<std::size_t>(number)}, count, sum, bytes);
-  if (status != Status::ok) return status_of(status);
+  if (status != codec::Status::ok) return status_of(status);
   codec::szp::Header header;
   std::memcpy(&header, sum, sizeof header);
   Spec spec{.codec = Codec::szp, .bound = Bound::abs};

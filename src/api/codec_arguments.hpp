@@ -27,6 +27,6 @@ std::size_t room_for(const Spec& spec, mpress_element type, std::size_t count);
 
 mpress_codec_status too_little_room(std::size_t room, std::size_t needed);
 
-mpress_codec_status status_of(Status status);
+mpress_codec_status status_of(codec::Status status);
 
 }  // namespace mpress::api

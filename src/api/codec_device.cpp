@@ -181,5 +181,5 @@ MPRESS_PUBLIC mpress_codec_status mpress_add_async(mpress_element type,
 MPRESS_PUBLIC mpress_codec_status mpress_report_status(const mpress_report* report) {
   if (!report) return wrong("report is null; expected one");
   if (__atomic_load_n(&report->sequence, __ATOMIC_ACQUIRE) == 0) return MPRESS_CODEC_PENDING;
-  return status_of(static_cast<Status>(report->status));
+  return status_of(static_cast<codec::Status>(report->status));
 }

@@ -13,7 +13,7 @@ namespace mpress {
 /// the elements are complete for any host or device that starts to read them, wherever they lie.
 struct alignas(16) Report {
   std::uint64_t bytes = 0;  ///< of the payload
-  Status status = Status::ok;
+  codec::Status status = codec::Status::ok;
   std::uint32_t sequence = 0;  ///< a device writes no 0; which number it writes is of no use
 };
 static_assert(sizeof(Report) == 16);

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace mpress {
+namespace mpress::codec {
 
 enum class Status : std::uint8_t {
   ok = 0,
@@ -26,4 +26,4 @@ constexpr const char* status_text(Status status) {
   return "unknown status";
 }
 
-}  // namespace mpress
+}  // namespace mpress::codec

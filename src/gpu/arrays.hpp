@@ -73,13 +73,14 @@ class Arrays {
   /// Waits. The payload has any alignment; `status` is what was found.
   virtual Failure decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                          void* elements, std::size_t count, codec::Combine how, int device,
-                         void* stream, Status& status) = 0;
+                         void* stream, codec::Status& status) = 0;
 
   /// The sum of payloads of szp, 2 to codec::szp::most_summands of any alignment, as encode()'s;
   /// none where `status` is not ok.
   virtual Failure add(const Spec& spec, ElementType type,
                       std::span<const codec::szp::Summand> summands, std::size_t count, int device,
-                      void* stream, Status& status, DeviceBlockPointer& payload, double& bound) = 0;
+                      void* stream, codec::Status& status, DeviceBlockPointer& payload,
+                      double& bound) = 0;
 
   /// A copy from anywhere, complete.
   virtual Failure copy(const void* from, std::size_t bytes, int device, void* stream,

@@ -49,7 +49,7 @@ using Event = std::uint64_t;
 /// What an encoder or a decoder tells.
 struct Outcome {
   std::size_t bytes = 0;  ///< of the payload
-  Status status = Status::ok;
+  codec::Status status = codec::Status::ok;
 };
 
 using codec::Combine;
@@ -342,8 +342,8 @@ class Queue {
 
   /// Adds payloads of szp in quanta, to one or more sums and at most `most_pieces`, in one go;
   /// events as for encode(). The Outcome's status is not ok where the host's add()
-  /// (codec/szp/format.hpp) says so, Status::inexact among others; the sum's payload is unspecified
-  /// then.
+  /// (codec/szp/format.hpp) says so, codec::Status::inexact among others; the sum's payload is
+  /// unspecified then.
   virtual Event add(const Spec& spec, ElementType type, std::span<const Sum> sums) = 0;
   static constexpr std::size_t most_summands = 8;
 

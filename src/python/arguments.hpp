@@ -26,7 +26,7 @@ Spec sum_spec(const std::string& text, ElementType type);
 
 /// What became of a sum, for Python: empty, "mismatched", "inexact", or what is wrong with a
 /// payload.
-std::string sum_problem(Status status);
+std::string sum_problem(codec::Status status);
 
 /// Defines what the module has for profiles.
 void define_policy(nanobind::module_& m);

@@ -106,10 +106,10 @@ std::string cuda_decode(const std::string& text, const std::string& type_name,
   const Spec spec = codec_spec(text, type);
   const codec::Combine combine = combine_of(combine_name);
   nb::gil_scoped_release release;
-  Status status = Status::ok;
+  codec::Status status = codec::Status::ok;
   check(arrays().decode(spec, type, pointer(payload), bytes, pointer(elements), count, combine,
                         device, pointer(stream), status));
-  return status == Status::ok ? std::string() : std::string(status_text(status));
+  return status == codec::Status::ok ? std::string() : std::string(status_text(status));
 }
 
 /// As add() on the host: a problem, or the payload in a buffer of its size, and its bound.
@@ -124,13 +124,14 @@ nb::tuple cuda_add(const std::string& text, const std::string& type_name,
   }
   DeviceBuffer payload;
   double bound = 0;
-  Status status = Status::ok;
+  codec::Status status = codec::Status::ok;
   {
     nb::gil_scoped_release release;
     check(arrays().add(spec, type, summands, count, device, pointer(stream), status, payload.block,
                        bound));
   }
-  if (status != Status::ok) return nb::make_tuple(sum_problem(status), nb::none(), nb::none());
+  if (status != codec::Status::ok)
+    return nb::make_tuple(sum_problem(status), nb::none(), nb::none());
   return nb::make_tuple("", std::move(payload), bound);
 }
 

@@ -65,11 +65,11 @@ Spec sum_spec(const std::string& text, ElementType type) {
   return spec;
 }
 
-std::string sum_problem(Status status) {
+std::string sum_problem(codec::Status status) {
   switch (status) {
-    case Status::ok: return "";
-    case Status::mismatched: return "mismatched";
-    case Status::inexact: return "inexact";
+    case codec::Status::ok: return "";
+    case codec::Status::mismatched: return "mismatched";
+    case codec::Status::inexact: return "inexact";
     default: return status_text(status);
   }
 }
@@ -122,7 +122,7 @@ nb::tuple add(const std::string& text, const std::string& type_name,
   auto* payload = static_cast<std::uint8_t*>(std::malloc(codec::szp::max_bytes(type, count)));
   if (!payload) throw std::bad_alloc();
   std::size_t bytes = 0;
-  Status status;
+  codec::Status status;
   {
     nb::gil_scoped_release release;
     status = codec::szp::add(type, summands, count, payload, bytes);
@@ -131,7 +131,8 @@ nb::tuple add(const std::string& text, const std::string& type_name,
     }
   }
   nb::capsule owner(payload, [](void* p) noexcept { std::free(p); });
-  if (status != Status::ok) return nb::make_tuple(sum_problem(status), nb::none(), nb::none());
+  if (status != codec::Status::ok)
+    return nb::make_tuple(sum_problem(status), nb::none(), nb::none());
   codec::szp::Header header;
   std::memcpy(&header, payload, sizeof header);
   return nb::make_tuple("", Bytes(payload, {bytes}, owner), header.bound);
@@ -157,9 +158,9 @@ std::string decode(const std::string& text, const std::string& type_name, const 
   const std::size_t count = element_count(elements.size(), type);
   const codec::Combine combine = combine_of(combine_name);
   nb::gil_scoped_release release;
-  const Status status =
+  const codec::Status status =
       codec::decode(spec, type, payload.data(), payload.size(), elements.data(), count, combine);
-  return status == Status::ok ? std::string() : std::string(status_text(status));
+  return status == codec::Status::ok ? std::string() : std::string(status_text(status));
 }
 
 std::size_t max_payload_bytes(const std::string& text, const std::string& type_name,

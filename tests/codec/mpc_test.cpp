@@ -18,7 +18,7 @@ namespace {
 
 using mpress::ElementType;
 using mpress::Isa;
-using mpress::Status;
+using mpress::codec::Status;
 namespace mpc = mpress::codec::mpc;
 
 struct Random : SplitMix {
@@ -153,7 +153,7 @@ std::vector<unsigned char> round_trip(const std::vector<Word<Float>>& elements, 
     unsigned char* const back = out.last(raw + shift);
     std::memset(back, 0xA5, raw + shift);
     const Status status = mpc::decode(type, tight, bytes, back, count);
-    CHECK(status == Status::ok, "%s: %s", who.c_str(), mpress::status_text(status));
+    CHECK(status == Status::ok, "%s: %s", who.c_str(), mpress::codec::status_text(status));
     CHECK(std::memcmp(back, from, raw) == 0, "%s: not the same bits", who.c_str());
     for (unsigned i = 0; i < shift; ++i) CHECK(back[raw + i] == 0xA5, "%s: overrun", who.c_str());
   }

@@ -24,9 +24,9 @@ using mpress::Codec;
 using mpress::ElementType;
 using mpress::Isa;
 using mpress::Spec;
-using mpress::Status;
 using mpress::codec::Combine;
 using mpress::codec::Scratch;
+using mpress::codec::Status;
 
 constexpr std::size_t most_stack = 5 << 10;
 

@@ -18,7 +18,7 @@
 
 using mpress::Isa;
 using mpress::Mode;
-using mpress::Status;
+using mpress::codec::Status;
 namespace szp = mpress::codec::szp;
 
 using Payload = std::vector<unsigned char>;

@@ -21,7 +21,7 @@ namespace {
 using mpress::ElementType;
 using mpress::Isa;
 using mpress::Mode;
-using mpress::Status;
+using mpress::codec::Status;
 namespace szp = mpress::codec::szp;
 
 struct Random : SplitMix {

@@ -19,7 +19,7 @@ namespace {
 
 using mpress::ElementType;
 using mpress::Isa;
-using mpress::Status;
+using mpress::codec::Status;
 namespace zfp = mpress::codec::zfp;
 using Bytes = std::vector<unsigned char>;
 

@@ -55,7 +55,7 @@ void check_batch(const Spec& spec, ElementType type, std::vector<Case>& cases, W
   for (std::size_t i = 0; i < cases.size(); ++i) {
     Case& c = cases[i];
     const Result r = results.host[i];
-    if (r.sequence == 0 || r.status != Status::ok) fail(c.name + ": no report of encoding");
+    if (r.sequence == 0 || r.status != codec::Status::ok) fail(c.name + ": no report of encoding");
     if (r.bytes != c.payload.size()) {
       fail(c.name + ": " + std::to_string(r.bytes) + " bytes, host " +
            std::to_string(c.payload.size()));
@@ -87,7 +87,7 @@ void check_batch(const Spec& spec, ElementType type, std::vector<Case>& cases, W
     for (std::size_t i = 0; i < cases.size(); ++i) {
       Case& c = cases[i];
       const std::string name = c.name + " combine " + std::to_string(static_cast<int>(combine));
-      if (results.host[i].sequence == 0 || results.host[i].status != Status::ok) {
+      if (results.host[i].sequence == 0 || results.host[i].status != codec::Status::ok) {
         fail(name + ": decoding reports " + status_text(results.host[i].status));
       }
       Bytes want(c.decoded.size());
@@ -132,7 +132,7 @@ void check_batch(const Spec& spec, ElementType type, std::vector<Case>& cases, W
       payloads[i].put(bad.data(), bad.size());
       Bytes out(c.elements.size() + 8);
       host_ok.push_back(codec::decode(spec, type, bad.data(), bytes, out.data(), c.count) ==
-                        Status::ok);
+                        codec::Status::ok);
       results.host[i] = {};
       decodes.push_back({payloads[i].data(), bytes, outputs[i].data(), c.count, &results.host[i]});
     }
@@ -140,7 +140,7 @@ void check_batch(const Spec& spec, ElementType type, std::vector<Case>& cases, W
             "damaged");
     require(cudaDeviceSynchronize(), "damaged");
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      const bool ok = results.host[i].status == Status::ok;
+      const bool ok = results.host[i].status == codec::Status::ok;
       if (results.host[i].sequence == 0) fail(cases[i].name + ": no report of damage");
       if (ok != host_ok[i]) {
         fail(cases[i].name + ": damaged payload, round " + std::to_string(round) + ": host " +
@@ -169,7 +169,7 @@ int check(const Spec& spec, ElementType type, std::uint64_t seed, bool quick) {
     c.payload.resize(codec::encode(by, type, c.elements.data(), c.count, c.payload.data()));
     c.decoded.resize(c.elements.size());
     if (codec::decode(spec, type, c.payload.data(), c.payload.size(), c.decoded.data(), c.count) !=
-        Status::ok) {
+        codec::Status::ok) {
       fail(c.name + ": the host's own payload");
     }
   };

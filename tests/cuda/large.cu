@@ -53,7 +53,7 @@ int large(const Spec& spec, ElementType type) {
     require(codec::cuda::decode(spec, type, {&out, 1}, Combine::replace, work.data, nullptr),
             "decode");
     require(cudaDeviceSynchronize(), "decode");
-    if (results.host->status != Status::ok) fail(status_text(results.host->status));
+    if (results.host->status != codec::Status::ok) fail(status_text(results.host->status));
     return results.host->bytes;
   };
   put(elements.data(), count, 0);

@@ -50,14 +50,14 @@ int replay(const Spec& spec, ElementType type) {
     const std::string name = "pattern " + std::to_string(pattern) + ": ";
     if (results.host[0].bytes != want.size()) fail(name + "another size than the host's");
     if (payload.get(want.size()) != want) fail(name + "other bytes than the host's");
-    if (results.host[1].status != Status::ok) fail(name + status_text(results.host[1].status));
+    if (results.host[1].status != codec::Status::ok) fail(name + status_text(results.host[1].status));
     if (output.get(bytes) != decoded) fail(name + "other values than the host's");
     if (sums) {
       Bytes added(codec::max_payload_bytes(spec, type, count));
       std::size_t size = 0;
       const codec::szp::Summand wanted{want.data(), want.size()};
       const codec::szp::Summand summands[] = {wanted, wanted};
-      const Status status = codec::szp::add(type, summands, count, added.data(), size);
+      const codec::Status status = codec::szp::add(type, summands, count, added.data(), size);
       added.resize(size);
       const Result r = results.host[2];
       if (r.status != status || r.bytes != size || sum.get(size) != added) {

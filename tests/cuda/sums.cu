@@ -95,7 +95,7 @@ std::vector<Bytes> compare(const Spec& spec, ElementType type, const std::vector
     for (std::size_t k = 0; k < places[i].size(); ++k) {
       const std::size_t bytes = cases[i].summands[k].size();
       Result& report = reports.host[next_report++];
-      report = {bytes, Status::ok, 1};
+      report = {bytes, codec::Status::ok, 1};
       const bool are_elements = (cases[i].elements >> k & 1) != 0;
       summands[i].push_back({memory.data() + places[i][k], bytes,
                              is_reported && !are_elements ? &report : nullptr, are_elements});
@@ -119,7 +119,7 @@ std::vector<Bytes> compare(const Spec& spec, ElementType type, const std::vector
     }
     std::size_t bytes = 0;
     Bytes elements(c.count * width);
-    const Status status = szp::add(type, given, c.count, host[i].data(), bytes,
+    const codec::Status status = szp::add(type, given, c.count, host[i].data(), bytes,
                                    {spec.value, spec.mode}, c.decodes ? elements.data() : nullptr);
     host[i].resize(bytes);
     if (r.sequence == 0) fail(c.name + ": no report");
@@ -129,7 +129,7 @@ std::vector<Bytes> compare(const Spec& spec, ElementType type, const std::vector
     } else if (!std::equal(host[i].begin(), host[i].end(), after.data() + sums[i])) {
       fail(c.name + ": other bytes than the host's");
     }
-    if (c.decodes && status == Status::ok &&
+    if (c.decodes && status == codec::Status::ok &&
         !std::equal(elements.begin(), elements.end(), after.data() + decoded[i])) {
       fail(c.name + ": other elements than the host's");
     }

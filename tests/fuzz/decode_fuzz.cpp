@@ -88,20 +88,20 @@ Payload edited_payload(const Spec& spec, ElementType type, std::size_t count, In
   return {std::move(payload), damaged};
 }
 
-Status decode(const Spec& spec, ElementType type, const std::vector<std::uint8_t>& bytes,
-              std::size_t count, std::size_t shift) {
+codec::Status decode(const Spec& spec, ElementType type, const std::vector<std::uint8_t>& bytes,
+                     std::size_t count, std::size_t shift) {
   Bytes payload(bytes.size(), shift % 8);
   std::copy(bytes.begin(), bytes.end(), payload.data());
   Bytes first(0, 0);
-  Status status = Status::ok;
+  codec::Status status = codec::Status::ok;
   bool any = false;
   on_every_isa([&] {
     Bytes elements(count * element_size(type), shift / 8);
-    const Status found =
+    const codec::Status found =
         codec::decode(spec, type, payload.data(), payload.size(), elements.data(), count);
     if (any) {
       require(found == status);
-      require(found != Status::ok || elements == first);
+      require(found != codec::Status::ok || elements == first);
     } else {
       any = true;
       status = found;
@@ -117,21 +117,22 @@ void add(const Spec& spec, ElementType type, const std::vector<std::uint8_t>& by
   Bytes payload(bytes.size(), shift % 8);
   std::copy(bytes.begin(), bytes.end(), payload.data());
   std::vector<std::uint8_t> first;
-  Status status = Status::ok;
+  codec::Status status = codec::Status::ok;
   bool any = false;
   on_every_isa([&] {
     Bytes out(codec::szp::max_bytes(type, count), shift / 8);
     std::size_t size;
     const codec::szp::Summand one{payload.data(), payload.size()};
     const codec::szp::Summand three[] = {one, one, one};
-    const Status found = codec::szp::add(type, three, count, out.data(), size);
+    const codec::Status found = codec::szp::add(type, three, count, out.data(), size);
     std::vector<std::uint8_t> sum(out.data(), out.data() + size);
     require(!any || (found == status && sum == first));
     any = true;
     status = found;
     first = std::move(sum);
   });
-  if (status == Status::ok) require(decode(spec, type, first, count, shift) == Status::ok);
+  if (status == codec::Status::ok)
+    require(decode(spec, type, first, count, shift) == codec::Status::ok);
 }
 
 void run(Input in) {
@@ -151,8 +152,8 @@ void run(Input in) {
     (void)decode(spec, type, payload.bytes, count, shift);
     if (Codec::FUZZ_CODEC == Codec::szp) add(spec, type, payload.bytes, count, shift);
   } else {
-    const Status status = decode(spec, type, payload.bytes, count, shift);
-    require(!payload.damaged || status != Status::ok);
+    const codec::Status status = decode(spec, type, payload.bytes, count, shift);
+    require(!payload.damaged || status != codec::Status::ok);
   }
 }
 

@@ -106,7 +106,8 @@ void run(Input in) {
     encoded.shrink(bytes);
     require(!any || encoded == payload);
     Bytes decoded(elements.size(), shift);
-    require(codec::decode(spec, type, encoded.data(), bytes, decoded.data(), count) == Status::ok);
+    require(codec::decode(spec, type, encoded.data(), bytes, decoded.data(), count) ==
+            codec::Status::ok);
     if (type == ElementType::f32) {
       check<float>(resolved, type, elements, decoded);
     } else {

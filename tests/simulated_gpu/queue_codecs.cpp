@@ -115,8 +115,8 @@ gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu
                const std::size_t bytes = codec::encode(*resolved, type, memory.view(piece.elements),
                                                        piece.count, payload);
                std::memset(payload + bytes, rubbish, room - bytes);
-               publish(piece.published, event, {bytes, Status::ok});
-               return gpu::Outcome{bytes, Status::ok};
+               publish(piece.published, event, {bytes, codec::Status::ok});
+               return gpu::Outcome{bytes, codec::Status::ok};
              });
     if (first == 0) first = event;
   }
@@ -124,14 +124,14 @@ gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu
 }
 
 /// The payload's size where it is known by its report alone.
-std::size_t size_of(std::size_t bytes, const gpu::Report* report, Status& status) {
+std::size_t size_of(std::size_t bytes, const gpu::Report* report, codec::Status& status) {
   if (!report) return bytes;
   if (std::atomic_ref(const_cast<gpu::Report*>(report)->sequence).load(std::memory_order_acquire) ==
       0) {
     fault("a payload is used before its report is there");
   }
   status = report->status;
-  if (status == Status::ok && report->bytes > bytes) status = Status::truncated;
+  if (status == codec::Status::ok && report->bytes > bytes) status = codec::Status::truncated;
   return report->bytes;
 }
 
@@ -158,9 +158,9 @@ gpu::Event Queue::decode(const Spec& spec, ElementType type,
     if (how != gpu::Combine::replace) accesses.push_back(reads(one.elements, raw_bytes));
     const gpu::Event event = give(accesses, [=]() -> std::optional<gpu::Outcome> {
       const Memory& memory = Memory::instance();
-      Status status = Status::ok;
+      codec::Status status = codec::Status::ok;
       const std::size_t bytes = size_of(one.bytes, one.report, status);
-      if (status == Status::ok) {
+      if (status == codec::Status::ok) {
         status = codec::decode(spec, type, memory.view(one.payload), bytes,
                                memory.view(one.elements), one.count, how);
       }
@@ -206,10 +206,10 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
     const std::vector<gpu::Summand> given(sum.summands.begin(), sum.summands.end());
     const auto work = [=, this, number = given_ + 1]() -> std::optional<gpu::Outcome> {
       const Memory& memory = Memory::instance();
-      Status status = Status::ok;
+      codec::Status status = codec::Status::ok;
       std::vector<codec::szp::Summand> summands;
       for (const gpu::Summand& one : given) {
-        if (status != Status::ok) break;
+        if (status != codec::Status::ok) break;
         const std::size_t bytes = size_of(one.bytes, one.report, status);
         summands.push_back({memory.view(one.payload), bytes, one.is_elements});
       }
@@ -217,12 +217,12 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
       std::byte* const decoded =
           sum.decoded ? memory.view(static_cast<std::byte*>(sum.decoded)) : nullptr;
       std::size_t bytes = 0;
-      if (status == Status::ok) {
+      if (status == codec::Status::ok) {
         const codec::szp::EncodedAs elements{codec::grid_of(spec), spec.mode};
         status = codec::szp::add(type, summands, sum.count, payload, bytes, elements, decoded);
       }
-      if (status != Status::ok) bytes = 0;
-      if (status != Status::ok && decoded) {
+      if (status != codec::Status::ok) bytes = 0;
+      if (status != codec::Status::ok && decoded) {
         std::memset(decoded, rubbish, sum.count * element_size(type));
       }
       std::memset(payload + bytes, rubbish, room - bytes);

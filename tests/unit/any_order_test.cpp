@@ -199,15 +199,16 @@ void on_grid() {
     const std::size_t bytes =
         codec::encode(spec, type_of<T>, rows[k].data(), count, payloads[k].data());
     CHECK(codec::decode(spec, type_of<T>, payloads[k].data(), bytes, decoded[k].data(), count) ==
-          Status::ok);
+          codec::Status::ok);
     summands.push_back({payloads[k].data(), bytes});
   }
   std::vector<std::byte> sum(codec::max_payload_bytes(spec, type_of<T>, count));
   std::size_t bytes = 0;
-  const Status status = codec::szp::add(type_of<T>, summands, count, sum.data(), bytes);
-  CHECK(status == Status::ok);
+  const codec::Status status = codec::szp::add(type_of<T>, summands, count, sum.data(), bytes);
+  CHECK(status == codec::Status::ok);
   std::vector<T> expected(count);
-  CHECK(codec::decode(spec, type_of<T>, sum.data(), bytes, expected.data(), count) == Status::ok);
+  CHECK(codec::decode(spec, type_of<T>, sum.data(), bytes, expected.data(), count) ==
+        codec::Status::ok);
   CHECK(same(combined(Combine::sum, rows, bound), expected));
   CHECK(same(combined(Combine::sum, decoded, bound), expected));
   // Quanta as large as there are.
@@ -229,7 +230,7 @@ void on_grid() {
   const std::size_t size =
       codec::encode(spec, type_of<T>, edge[0].data(), edge[0].size(), payload.data());
   CHECK(codec::decode(spec, type_of<T>, payload.data(), size, after[0].data(), after[0].size()) ==
-        Status::ok);
+        codec::Status::ok);
   CHECK(same(combined(Combine::sum, edge, bound), combined(Combine::sum, after, bound)));
 }
 

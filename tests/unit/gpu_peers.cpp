@@ -114,10 +114,10 @@ void opener(const Line& line, int device) {
   put(*queue, pinned, other_small, odd);
   CHECK(std::memcmp(pinned, noise(odd, 3).data(), odd) == 0);
 
-  Outcome outcome{0, Status::corrupt};
+  Outcome outcome{0, codec::Status::corrupt};
   const Event decoded = queue->decode(codec_of_payload(), ElementType::f64, large + payload_at,
                                       sent.payload_bytes, own, count);
-  CHECK(finish(*queue, decoded, &outcome) == State::done && outcome.status == Status::ok);
+  CHECK(finish(*queue, decoded, &outcome) == State::done && outcome.status == codec::Status::ok);
   const std::vector<double> field = wave<double>(count);
   CHECK(std::memcmp(bytes_of(*queue, own, count * 8).data(), field.data(), count * 8) == 0);
 
@@ -127,7 +127,7 @@ void opener(const Line& line, int device) {
   put(*queue, other_small, noise(odd, 6).data(), odd);
   const Event encoded =
       queue->encode(codec_of_payload(), ElementType::f64, own, count / 2, large + payload_at);
-  CHECK(finish(*queue, encoded, &outcome) == State::done && outcome.status == Status::ok);
+  CHECK(finish(*queue, encoded, &outcome) == State::done && outcome.status == codec::Status::ok);
   for (void* memory : {large, small, other_small}) all.close(device, memory);
   line.tell();
   CHECK(line.receive(sent.large));
@@ -211,7 +211,7 @@ void subscriber(const Line& line, Board& board, int device) {
         codec::encode(codec_of_payload(), ElementType::f64, field.data(), count, expected.data());
     if (round == 1) {
       while (load(board.report.sequence) == 0) std::this_thread::yield();
-      CHECK(board.report.status == Status::ok && board.report.bytes == bytes);
+      CHECK(board.report.status == codec::Status::ok && board.report.bytes == bytes);
     } else {
       queue->wait(&board.written, round);
     }
@@ -220,8 +220,8 @@ void subscriber(const Line& line, Board& board, int device) {
                                         elements + (round - 1) * count * 8, count);
     queue->write(&board.read, round);
     if (round % 2 != 0) continue;
-    Outcome outcome{0, Status::corrupt};
-    CHECK(finish(*queue, decoded, &outcome) == State::done && outcome.status == Status::ok);
+    Outcome outcome{0, codec::Status::corrupt};
+    CHECK(finish(*queue, decoded, &outcome) == State::done && outcome.status == codec::Status::ok);
     CHECK(std::memcmp(bytes_of(*queue, elements + (round - 1) * count * 8, count * 8).data(),
                       field.data(), count * 8) == 0);
   }

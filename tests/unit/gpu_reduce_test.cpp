@@ -84,7 +84,7 @@ void decodes(const char* text) {
       incoming.push_back(
           {payloads.data + i * step, payload.size(), elements.data + i * stride, counts[i]});
       if (i % 3 == 0) {  // only its report tells the size
-        reports[i] = {payload.size(), Status::ok, 9};
+        reports[i] = {payload.size(), codec::Status::ok, 9};
         incoming[i].bytes = step;
         incoming[i].report = &reports[i];
       }
@@ -93,9 +93,9 @@ void decodes(const char* text) {
     }
     const Event first = queue->decode(spec, type_of<T>, incoming, how);
     for (std::size_t i = counts.size(); i-- > 0;) {
-      Outcome outcome{1, Status::ok};
+      Outcome outcome{1, codec::Status::ok};
       CHECK(finish(*queue, first + i, &outcome) == State::done);
-      CHECK((outcome.status == Status::ok) == (i != damaged));
+      CHECK((outcome.status == codec::Status::ok) == (i != damaged));
       if (i == damaged) continue;
       const std::vector<std::byte> result =
           bytes_of(*queue, elements.data + i * stride, counts[i] * sizeof(T));
@@ -104,12 +104,12 @@ void decodes(const char* text) {
     }
   }
   // A report that says that there is no payload.
-  reports[0] = {0, Status::inexact, 1};
+  reports[0] = {0, codec::Status::inexact, 1};
   const Incoming none{payloads.data, step, elements.data, counts[0], &reports[0]};
   Outcome outcome;
   CHECK(finish(*queue, queue->decode(spec, type_of<T>, {&none, 1}, Combine::sum), &outcome) ==
         State::done);
-  CHECK(outcome.status != Status::ok);
+  CHECK(outcome.status != codec::Status::ok);
 }
 
 /// Arrays of elements combined as the host does it: in their order, and in any; also more of them
@@ -179,7 +179,7 @@ void sums() {
   std::vector<gpu::Sum> given;
   std::vector<gpu::Summand> summands[pairs];
   std::vector<std::vector<std::byte>> expected;
-  std::vector<Status> statuses;
+  std::vector<codec::Status> statuses;
   for (std::size_t i = 0; i < pairs; ++i) {
     std::vector<T> field = scaled<T>(count, 1.0 + static_cast<double>(i));
     if (i == inexact) field[77] = std::numeric_limits<T>::infinity();
@@ -188,8 +188,8 @@ void sums() {
     const std::vector<std::byte> two = encoded(i == mismatched ? other : spec, more.data(), count);
     put(*queue, a.data + i * step, one.data(), one.size());
     put(*queue, b.data + i * step, two.data(), two.size());
-    reports[i] = {one.size(), Status::ok, 1};
-    reports[pairs + i] = {two.size(), Status::ok, 1};
+    reports[i] = {one.size(), codec::Status::ok, 1};
+    reports[pairs + i] = {two.size(), codec::Status::ok, 1};
     const bool reported = i % 2 == 0;
     // The second comes once, twice, … up to as often as there is room.
     const std::size_t times = 1 + i % (Queue::most_summands - 1);
@@ -206,14 +206,14 @@ void sums() {
     on_host[0] = {one.data(), one.size()};
     std::size_t bytes = 0;
     statuses.push_back(codec::szp::add(type_of<T>, on_host, count, sum.data(), bytes));
-    sum.resize(statuses[i] == Status::ok ? bytes : 0);
+    sum.resize(statuses[i] == codec::Status::ok ? bytes : 0);
     expected.push_back(sum);
   }
-  CHECK(statuses[0] == Status::ok && statuses[inexact] == Status::inexact);
-  CHECK(statuses[mismatched] == Status::mismatched);
+  CHECK(statuses[0] == codec::Status::ok && statuses[inexact] == codec::Status::inexact);
+  CHECK(statuses[mismatched] == codec::Status::mismatched);
   const Event first = queue->add(spec, type_of<T>, given);
   for (std::size_t i = 0; i < pairs; ++i) {
-    Outcome outcome{1, Status::corrupt};
+    Outcome outcome{1, codec::Status::corrupt};
     CHECK(finish(*queue, first + i, &outcome) == State::done);
     CHECK(outcome.status == statuses[i] && outcome.bytes == expected[i].size());
     if (given[i].published) {

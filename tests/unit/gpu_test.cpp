@@ -180,27 +180,27 @@ void codecs(const char* text) {
     std::vector<std::byte> expected(room);
     expected.resize(codec::encode(spec, type, field.data(), count, expected.data()));
 
-    Outcome outcome{1, Status::corrupt};
+    Outcome outcome{1, codec::Status::corrupt};
     const Event encoded = queue->encode(resolved, type, elements.data, count, payload.data);
     CHECK(finish(*queue, encoded, &outcome) == State::done);
-    CHECK(outcome.status == Status::ok && outcome.bytes == expected.size());
+    CHECK(outcome.status == codec::Status::ok && outcome.bytes == expected.size());
     CHECK(bytes_of(*queue, payload.data, outcome.bytes) == expected);
-    Outcome untouched{7, Status::ok};
+    Outcome untouched{7, codec::Status::ok};
     CHECK(queue->query(encoded, &untouched) == State::done && untouched.bytes == 7);
 
     std::vector<T> values(count);
     CHECK(codec::decode(spec, type, expected.data(), expected.size(), values.data(), count) ==
-          Status::ok);
+          codec::Status::ok);
     const Event event =
         queue->decode(resolved, type, payload.data, expected.size(), decoded.data, count);
-    CHECK(finish(*queue, event, &outcome) == State::done && outcome.status == Status::ok);
+    CHECK(finish(*queue, event, &outcome) == State::done && outcome.status == codec::Status::ok);
     const std::vector<std::byte> result = bytes_of(*queue, decoded.data, bytes);
     CHECK(std::equal(result.begin(), result.end(),
                      reinterpret_cast<const std::byte*>(values.data())));
 
     const Event cut =
         queue->decode(resolved, type, payload.data, expected.size() / 2, decoded.data, count);
-    CHECK(finish(*queue, cut, &outcome) == State::done && outcome.status != Status::ok);
+    CHECK(finish(*queue, cut, &outcome) == State::done && outcome.status != codec::Status::ok);
   }
 }
 
@@ -261,8 +261,8 @@ void pipeline() {
   }
   work->drain();
   for (const Event event : received) {
-    Outcome outcome{0, Status::corrupt};
-    CHECK(work->query(event, &outcome) == State::done && outcome.status == Status::ok);
+    Outcome outcome{0, codec::Status::corrupt};
+    CHECK(work->query(event, &outcome) == State::done && outcome.status == codec::Status::ok);
   }
   const std::vector<std::byte> result = bytes_of(*wire, decoded.data, field.size() * 4);
   CHECK(std::memcmp(result.data(), field.data(), result.size()) == 0);
@@ -286,7 +286,7 @@ void published(const char* text) {
   put(*other, elements.data, field.data(), field.size() * 4);
   std::vector<gpu::Piece> pieces;
   for (std::size_t i = 0; i < chunks; ++i) {
-    reports[i] = {7, Status::corrupt, 7};  // of an earlier use
+    reports[i] = {7, codec::Status::corrupt, 7};  // of an earlier use
     gpu::Report* const report = i % 4 == 1 ? nullptr : &reports[i];
     pieces.push_back({elements.data + i * chunk * 4, chunk - i, payloads.data + i * step, report});
   }
@@ -295,17 +295,17 @@ void published(const char* text) {
     std::vector<std::byte> expected(step);
     expected.resize(
         codec::encode(spec, ElementType::f32, &field[i * chunk], chunk - i, expected.data()));
-    gpu::Outcome outcome{1, Status::corrupt};
+    gpu::Outcome outcome{1, codec::Status::corrupt};
     if (pieces[i].published) {
       while (load(reports[i].sequence) == 0) std::this_thread::yield();
-      CHECK(reports[i].status == Status::ok && reports[i].bytes == expected.size());
+      CHECK(reports[i].status == codec::Status::ok && reports[i].bytes == expected.size());
       // The queue has not been asked.
       CHECK(bytes_of(*other, payloads.data + i * step, reports[i].bytes) == expected);
     } else {
       CHECK(reports[i].bytes == 7 && reports[i].sequence == 7);
     }
     CHECK(finish(*queue, first + i, &outcome) == State::done);
-    CHECK(outcome.status == Status::ok && outcome.bytes == expected.size());
+    CHECK(outcome.status == codec::Status::ok && outcome.bytes == expected.size());
   }
   for (std::size_t i = 0; i < chunks; ++i) {
     if (pieces[i].published) CHECK(reports[i].sequence != 0);

@@ -178,7 +178,7 @@ void one_and_many_readers_receive(const Line& line) {
           std::vector<std::byte> payload = bytes_of(*queue, arrival.data, arrival.bytes);
           std::vector<double> decoded(elements_in_chunk);
           CHECK(codec::decode(spec(), ElementType::f64, payload.data(), payload.size(),
-                              decoded.data(), decoded.size()) == Status::ok);
+                              decoded.data(), decoded.size()) == codec::Status::ok);
           for (std::size_t i = 0; i < decoded.size(); i += 997) {
             CHECK(std::abs(decoded[i] - part[i]) <= 1e-6);
           }

@@ -40,7 +40,7 @@ class HostDecoder final : public Decoder {
       if (!payload) return;
       std::memcpy(aside_.data(), arrived.data, arrived.bytes);
     }
-    const Status status =
+    const codec::Status status =
         codec::decode(cut_.spec, cut_.type, payload, arrived.bytes, place, cut_.elements(chunk));
     decode_ns_ += trace::now_ns() - begin;
     cut_.note(trace::Kind::decode, chunk, begin, arrived.bytes);
@@ -110,8 +110,8 @@ class NoDecoder final : public Decoder {
 
 }  // namespace
 
-void Decoder::judge(std::uint64_t chunk, Status status) {
-  if (status == Status::ok || code_ != MPI_SUCCESS) return;
+void Decoder::judge(std::uint64_t chunk, codec::Status status) {
+  if (status == codec::Status::ok || code_ != MPI_SUCCESS) return;
   code_ = job_.corrupt_code;
   const bool payloads_tell = cut_.spec.codec == Codec::szp && cut_.spec.value == 0;
   const std::string what =

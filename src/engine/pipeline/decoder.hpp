@@ -55,7 +55,7 @@ class Decoder : public link::ReceiveBuffers {
 
  protected:
   /// Notes what a decoder found; tells where it is not ok.
-  void judge(std::uint64_t chunk, Status status);
+  void judge(std::uint64_t chunk, codec::Status status);
 
   Job& job_;
   const Chunking cut_;

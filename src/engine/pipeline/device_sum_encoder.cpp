@@ -177,7 +177,7 @@ class DeviceSumEncoder final : public Encoder {
       const gpu::State state = queue_->query(chunk.event, &outcome);
       if (state != gpu::State::done) return state;
       chunk.event = 0;
-      chunk.is_sum = outcome.status == Status::ok;
+      chunk.is_sum = outcome.status == codec::Status::ok;
       chunk.sum.bytes = outcome.bytes;
     }
     return gpu::State::done;
@@ -232,7 +232,8 @@ class DeviceSumEncoder final : public Encoder {
   bool are_decoded(const Chunk& chunk) {
     return std::ranges::all_of(chunk.decoding, [&](gpu::Event event) {
       gpu::Outcome outcome;
-      return queue_->query(event, &outcome) == gpu::State::done && outcome.status == Status::ok;
+      return queue_->query(event, &outcome) == gpu::State::done &&
+             outcome.status == codec::Status::ok;
     });
   }
 

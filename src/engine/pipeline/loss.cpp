@@ -62,7 +62,7 @@ int measure_error(Job& job, const Spec& spec, const Region& region, double& erro
     const std::size_t count = bytes / width;
     const std::size_t encoded = codec::encode(spec, region.type, elements, count, payload.data());
     if (codec::decode(spec, region.type, payload.data(), encoded, decoded.data(), count) !=
-        Status::ok) {
+        codec::Status::ok) {
       return job.corrupt_code;
     }
     error =

@@ -84,7 +84,7 @@ bool HostSum::add_quanta(std::uint64_t chunk, std::byte* place, std::byte* decod
       }
     }
     if (codec::szp::add(cut_.type, some, cut_.elements(chunk), to, bytes, elements,
-                        is_last ? decoded : nullptr) != Status::ok) {
+                        is_last ? decoded : nullptr) != codec::Status::ok) {
       return false;
     }
     some.assign(1, {to, bytes});
@@ -105,9 +105,9 @@ bool HostSum::add_elements(std::uint64_t chunk, std::byte* place) {
       continue;
     }
     const OpaqueBlock::Chunk payload = one.opaque->chunk(chunk);
-    const Status status =
+    const codec::Status status =
         codec::decode(cut_.spec, cut_.type, payload.data, payload.bytes, decoded, count);
-    if (status != Status::ok) return false;
+    if (status != codec::Status::ok) return false;
     inputs.push_back(decoded);
   }
   codec::combine_in_any_order(codec::Combine::sum, cut_.type, inputs, place, count,

@@ -155,7 +155,7 @@ class CudaArrays final : public Arrays {
 
   Failure decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                  void* elements, std::size_t count, codec::Combine how, int device, void* handle,
-                 Status& status) override {
+                 codec::Status& status) override {
     return guarded([&] {
       cudaStream_t stream = stream_of(handle);
       const memory::DeviceScope scope(device);
@@ -172,7 +172,7 @@ class CudaArrays final : public Arrays {
   }
 
   Failure add(const Spec& spec, ElementType type, std::span<const codec::szp::Summand> summands,
-              std::size_t count, int device, void* handle, Status& status,
+              std::size_t count, int device, void* handle, codec::Status& status,
               DeviceBlockPointer& payload, double& bound) override {
     return guarded([&] {
       cudaStream_t stream = stream_of(handle);
@@ -191,7 +191,7 @@ class CudaArrays final : public Arrays {
       memory::check(codec::cuda::add(spec, type, {&segment, 1}, work.data(), stream), "adding");
       const Report report = pinned.wait(stream);
       status = report.status;
-      if (status != Status::ok) return;
+      if (status != codec::Status::ok) return;
       codec::szp::Header header = {};
       payload = block_of(fitted(room, report.bytes, &header));
       bound = header.bound;

@@ -97,7 +97,7 @@ double add_seconds(const Spec& spec, ElementType type, std::size_t summands, std
     memory::check(codec::cuda::add(spec, type, adds[i % copies], workspace, stream), "adding");
   });
   const bool exact = std::all_of(results.begin(), results.end(), [](const PinnedReport& r) {
-    return r.get()->status == Status::ok;
+    return r.get()->status == codec::Status::ok;
   });
   return exact ? seconds : 0;
 }
