@@ -29,7 +29,7 @@ template <typename Copy>
 int copy_runs(Job& job, gpu::Queue& queue, const gpu::Runs& runs, const Copy& copy) {
   gpu::Event last = 0;
   runs.for_each([&](const gpu::Run& run) { last = copy(run); });
-  return job.devices.wait(job, queue, last);
+  return job.code_of(job.devices.wait(job, queue, last));
 }
 
 /// CUDA's own number; the front asks for more, unless the user has chosen (front/connections.cpp).
@@ -154,32 +154,32 @@ memory::Buffer Devices::take_pinned(int device, std::size_t bytes) {
   return buffer ? std::move(buffer) : active_job()->pool.take(bytes);
 }
 
-int Devices::wait(const Job& job, gpu::Queue& queue, gpu::Event event, gpu::Outcome* outcome) {
+Status Devices::wait(const Job& job, gpu::Queue& queue, gpu::Event event, gpu::Outcome* outcome) {
   gpu::State state = gpu::State::pending;
   await_device(queue.device(), [&] {
     state = queue.query(event, outcome);
     return state != gpu::State::pending;
   });
-  return state == gpu::State::done ? MPI_SUCCESS : refused(job, queue.device());
+  return state == gpu::State::done ? Status::ok : refused(job, queue.device());
 }
 
-int refused(const Job& job, int device) {
+Status refused(const Job& job, int device) {
   trace::say("rank " + std::to_string(job.rank) + ": device " + std::to_string(device) +
              " refuses to work; an earlier operation of the program's may have failed on it");
-  return job.device_code;
+  return Status::device_failed;
 }
 
-int short_of_memory(Job& job, int device) {
-  if (device == gpu::host) return MPI_ERR_NO_MEM;
+Status short_of_memory(Job& job, int device) {
+  if (device == gpu::host) return Status::no_memory;
   const QueueLease queue = job.devices.queue(device);
   const memory::Buffer trial = job.devices.take_pinned(device, 2);
   if (!queue) return refused(job, device);
-  if (!trial) return MPI_ERR_NO_MEM;
+  if (!trial) return Status::no_memory;
   // A device that refuses does so when it is given anything.
   const gpu::Event event = queue->copy(trial.data(), trial.data() + 1, 1);
   const bool refuses = queue->query(event) == gpu::State::failed;
   queue->drain();
-  return refuses ? refused(job, device) : MPI_ERR_NO_MEM;
+  return refuses ? refused(job, device) : Status::no_memory;
 }
 
 namespace {
@@ -221,7 +221,7 @@ int await(Job& job, int device, const Devices::Behind& behind) {
     state = behind->query();
     return state != gpu::State::pending;
   });
-  return state == gpu::State::done ? MPI_SUCCESS : refused(job, device);
+  return state == gpu::State::done ? MPI_SUCCESS : job.code_of(refused(job, device));
 }
 
 bool packs_for_mpi(const Job& job, const mpi::TypeInfo& type) {
@@ -235,8 +235,9 @@ int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
   // The program's own work may last: others proceed meanwhile, as they do not during the copy.
   if (const int code = await(job, device, behind); code != MPI_SUCCESS) return code;
   const QueueLease queue = job.devices.queue(device);
-  if (!queue) return refused(job, device);
-  if (type.contiguous) return job.devices.wait(job, *queue, queue->copy(packed, buffer, bytes));
+  if (!queue) return job.code_of(refused(job, device));
+  if (type.contiguous)
+    return job.code_of(job.devices.wait(job, *queue, queue->copy(packed, buffer, bytes)));
   const auto runs = mpi::runs_of(type, count);
   const memory::Buffer aside = job.devices.take(device, bytes);
   if (!aside) {
@@ -247,16 +248,16 @@ int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
     });
   }
   queue->gather(aside.data(), buffer, *runs);
-  return job.devices.wait(job, *queue, queue->copy(packed, aside.data(), bytes));
+  return job.code_of(job.devices.wait(job, *queue, queue->copy(packed, aside.data(), bytes)));
 }
 
 int unpack_to_device(Job& job, int device, const void* packed, std::size_t bytes, void* buffer,
                      MPI_Count count, const mpi::TypeInfo& type, const Devices::Behind& behind) {
   if (bytes == 0) return MPI_SUCCESS;
   const QueueLease queue = job.devices.queue(device, behind);
-  if (!queue) return refused(job, device);
+  if (!queue) return job.code_of(refused(job, device));
   if (type.contiguous) {
-    return job.devices.wait(job, *queue, queue->copy(buffer, packed, bytes));
+    return job.code_of(job.devices.wait(job, *queue, queue->copy(buffer, packed, bytes)));
   }
   const auto runs = mpi::runs_of(type, count, bytes);
   memory::Buffer aside;
@@ -272,7 +273,7 @@ int unpack_to_device(Job& job, int device, const void* packed, std::size_t bytes
     queue->copy(aside.data(), packed, bytes);
     packed = aside.data();
   }
-  return job.devices.wait(job, *queue, queue->scatter(buffer, packed, *runs));
+  return job.code_of(job.devices.wait(job, *queue, queue->scatter(buffer, packed, *runs)));
 }
 
 }  // namespace mpress::engine

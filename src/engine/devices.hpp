@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/status.hpp"
 #include "engine/progress/backoff.hpp"
 #include "engine/region.hpp"
 #include "gpu/gpu.hpp"
@@ -79,8 +80,8 @@ class Devices {
   /// Host memory that devices reach: pinned, or, where that ran out, any.
   memory::Buffer take_pinned(int device, std::size_t bytes);
 
-  /// Waits for a piece of work: MPI_SUCCESS, or the error code of a device that refuses to work.
-  int wait(const Job& job, gpu::Queue& queue, gpu::Event event, gpu::Outcome* outcome = nullptr);
+  /// Waits for a piece of work, which fails where the device refuses to work.
+  Status wait(const Job& job, gpu::Queue& queue, gpu::Event event, gpu::Outcome* outcome = nullptr);
 
  private:
   friend class QueueLease;
@@ -109,12 +110,12 @@ void await_device(int device, Look look) {
   for (Backoff backoff; !look();) backoff.pause();
 }
 
-/// Says that a device refuses to work, and returns the error code of that.
-int refused(const Job& job, int device);
+/// Says that a device refuses to work, and returns the status of that.
+Status refused(const Job& job, int device);
 
-/// Of a device, or of the host, that gave no memory or no queue: the error code of that, or of a
-/// device that refuses to work altogether.
-int short_of_memory(Job& job, int device);
+/// Of a device, or of the host, that gave no memory or no queue: the status of that, or of a device
+/// that refuses to work altogether.
+Status short_of_memory(Job& job, int device);
 
 /// Where the data of a buffer lies.
 struct Location {

@@ -155,7 +155,7 @@ int StandIn::copy(Job& job, const Pieces& pieces, Way way) const {
 int StandIn::copy_each(Job& job, const Piece& piece, Way way) const {
   const QueueLease queue =
       piece.device == gpu::host ? QueueLease() : job.devices.queue(piece.device);
-  if (piece.device != gpu::host && !queue) return refused(job, piece.device);
+  if (piece.device != gpu::host && !queue) return job.code_of(refused(job, piece.device));
   gpu::Event last = 0;
   piece.runs.for_each([&](const gpu::Run& run) {
     std::byte* const to = way == Way::to_image ? image_of(run) : original_of(run);
@@ -166,13 +166,13 @@ int StandIn::copy_each(Job& job, const Piece& piece, Way way) const {
       std::memcpy(to, from, run.bytes);
     }
   });
-  return queue ? job.devices.wait(job, *queue, last) : MPI_SUCCESS;
+  return queue ? job.code_of(job.devices.wait(job, *queue, last)) : MPI_SUCCESS;
 }
 
 int StandIn::copy_packed(Job& job, const Piece& piece, Way way, std::byte* packed,
                          std::byte* aside) const {
   const QueueLease queue = job.devices.queue(piece.device);
-  if (!queue) return refused(job, piece.device);
+  if (!queue) return job.code_of(refused(job, piece.device));
   void* const buffer = const_cast<void*>(buffer_);
   if (way == Way::to_device) {
     piece.runs.for_each([&](const gpu::Run& run) {
@@ -180,10 +180,12 @@ int StandIn::copy_packed(Job& job, const Piece& piece, Way way, std::byte* packe
       packed += run.bytes;
     });
     queue->copy(aside, packed - piece.bytes, piece.bytes);
-    return job.devices.wait(job, *queue, queue->scatter(buffer, aside, gpu::Runs(piece.runs)));
+    return job.code_of(
+        job.devices.wait(job, *queue, queue->scatter(buffer, aside, gpu::Runs(piece.runs))));
   }
   queue->gather(aside, buffer, gpu::Runs(piece.runs));
-  const int code = job.devices.wait(job, *queue, queue->copy(packed, aside, piece.bytes));
+  const int code =
+      job.code_of(job.devices.wait(job, *queue, queue->copy(packed, aside, piece.bytes)));
   if (code != MPI_SUCCESS) return code;
   piece.runs.for_each([&](const gpu::Run& run) {
     std::memcpy(image_of(run), packed, run.bytes);

@@ -92,6 +92,16 @@ int wait_for(Job& job, MPI_Request* request, MPI_Status* status) {
   return code;
 }
 
+int Job::code_of(Status status) const {
+  switch (status.code()) {
+    case Status::ok: return MPI_SUCCESS;
+    case Status::no_memory: return MPI_ERR_NO_MEM;
+    case Status::device_failed: return device_code;
+    case Status::corrupt: return corrupt_code;
+  }
+  return MPI_ERR_INTERN;
+}
+
 void note_init() { Job::instance_->saw_init = true; }
 
 void note_session() {

@@ -154,6 +154,8 @@ class Job {
   std::atomic<bool> has_got_frames{false};
   int rank = 0;
   int size = 0;
+  /// The error code of MPI's for a status.
+  int code_of(Status status) const;
   int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded
   int spec_code = MPI_ERR_OTHER;     ///< the error code of a spec that an element type refuses
   int device_code = MPI_ERR_OTHER;   ///< the error code of a device that refuses to work

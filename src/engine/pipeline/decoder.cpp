@@ -25,7 +25,7 @@ class HostDecoder final : public Decoder {
 
   void take(std::uint64_t chunk, const link::Arrived& arrived, bool is_encoded) override {
     taken_ = chunk + arrived.chunks;
-    if (code_ != MPI_SUCCESS) return;
+    if (!status_.is_ok()) return;
     std::byte* const place = elements_ + cut_.offset(chunk);
     if (!is_encoded) {
       if (arrived.data != place) std::memcpy(place, arrived.data, arrived.bytes);
@@ -36,7 +36,7 @@ class HostDecoder final : public Decoder {
     // A payload among the elements makes way for what it decodes to.
     if (payload < elements_ + cut_.bytes() && payload + arrived.bytes > elements_) {
       payload = aside();
-      if (!payload) code_ = MPI_ERR_NO_MEM;
+      if (!payload) status_ = Status::no_memory;
       if (!payload) return;
       std::memcpy(aside_.data(), arrived.data, arrived.bytes);
     }
@@ -111,8 +111,8 @@ class NoDecoder final : public Decoder {
 }  // namespace
 
 void Decoder::judge(std::uint64_t chunk, codec::Status status) {
-  if (status == codec::Status::ok || code_ != MPI_SUCCESS) return;
-  code_ = job_.corrupt_code;
+  if (status == codec::Status::ok || !status_.is_ok()) return;
+  status_ = Status::corrupt;
   const bool payloads_tell = cut_.spec.codec == Codec::szp && cut_.spec.value == 0;
   const std::string what =
       cut_.message == trace::no_number

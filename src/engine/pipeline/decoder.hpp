@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "codec/status.hpp"
+#include "core/status.hpp"
 #include "engine/devices.hpp"
 #include "engine/pipeline/chunking.hpp"
 #include "link/link.hpp"
-#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 
@@ -50,7 +50,7 @@ class Decoder : public link::ReceiveBuffers {
   /// Waits until no device works at what was taken.
   virtual void drain() {}
 
-  int code() const { return code_; }  ///< MPI_SUCCESS, or the first that went wrong
+  Status status() const { return status_; }  ///< the first that went wrong
   std::uint64_t decode_ns() const { return decode_ns_; }
 
  protected:
@@ -59,7 +59,7 @@ class Decoder : public link::ReceiveBuffers {
 
   Job& job_;
   const Chunking cut_;
-  int code_ = MPI_SUCCESS;
+  Status status_;
   std::uint64_t decode_ns_ = 0;
 };
 

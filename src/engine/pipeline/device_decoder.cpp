@@ -156,7 +156,7 @@ class DeviceDecoder final : public Decoder {
   std::byte* payload_memory(std::size_t queue) {
     memory::Buffer& memory = payloads_[queue];
     if (!memory) memory = job_.devices.take(device_, payload_room_);
-    if (!memory && code_ == MPI_SUCCESS) code_ = short_of_memory(job_, device_);
+    if (!memory && status_.is_ok()) status_ = short_of_memory(job_, device_);
     return memory.data();
   }
 
@@ -196,7 +196,7 @@ class DeviceDecoder final : public Decoder {
       gpu::Outcome outcome;
       const gpu::State state = queues_[piece.queue]->query(piece.event + piece.judged, &outcome);
       if (state == gpu::State::pending) return false;
-      if (state == gpu::State::failed && code_ == MPI_SUCCESS) code_ = refused(job_, device_);
+      if (state == gpu::State::failed && status_.is_ok()) status_ = refused(job_, device_);
       if (state == gpu::State::done) judge(piece.first + piece.judged, outcome.status);
     }
     return true;

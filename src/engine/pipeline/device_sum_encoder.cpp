@@ -38,7 +38,7 @@ class DeviceSumEncoder final : public Encoder {
   }
 
   gpu::State next(Made& made) override {
-    if (const int code = begin_sets(); code != MPI_SUCCESS) return failed(code);
+    if (const Status status = begin_sets(); !status.is_ok()) return failed(status);
     for (Set& set : sets_) {
       const gpu::State state = advance(set);
       if (state == gpu::State::failed) return failed(refused(job_, region_.device));
@@ -51,7 +51,7 @@ class DeviceSumEncoder final : public Encoder {
       const gpu::State state = queue_->query(chunk.event);
       if (state == gpu::State::failed) return failed(refused(job_, region_.device));
       if (state == gpu::State::pending) return state;
-      if (!are_decoded(chunk)) return failed(job_.corrupt_code);
+      if (!are_decoded(chunk)) return failed(Status::corrupt);
     }
     made = {next_, 1, chunk.is_sum ? chunk.sum.bytes : cut_.raw_bytes(next_), chunk.is_sum};
     cut_.note(trace::Kind::encode, next_++, sets_.front().begin_ns, made.bytes, region_.device);
@@ -81,23 +81,23 @@ class DeviceSumEncoder final : public Encoder {
     bool is_added = false;  ///< or elements are, where quanta cannot tell
   };
 
-  gpu::State failed(int code) {
-    code_ = code;
+  gpu::State failed(Status status) {
+    status_ = status;
     queue_->drain();
     return gpu::State::failed;
   }
 
-  /// Of what is there and no set has. An MPI error code.
-  int begin_sets() {
-    if (begun_ == chunks_.size() || sets_.size() == most_sets) return MPI_SUCCESS;
+  /// Of what is there and no set has.
+  Status begin_sets() {
+    if (begun_ == chunks_.size() || sets_.size() == most_sets) return Status::ok;
     std::uint64_t ready = ready_chunks(summands_, cut_);
-    if (ready == begun_) return code_of(summands_);
+    if (ready == begun_) return status_of(summands_);
     ready = std::min(ready, begun_ + std::max<std::uint64_t>(most_decoded / summands_.size(), 1));
     Set set{begun_, ready, trace::now_ns(), SummandTurns(summands_.size())};
     begun_ = ready;
     if (!begin(set)) return short_of_memory(job_, region_.device);
     sets_.push_back(set);
-    return MPI_SUCCESS;
+    return Status::ok;
   }
 
   /// And its first turn.

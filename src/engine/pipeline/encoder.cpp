@@ -20,7 +20,7 @@ class HostEncoder final : public Encoder {
     const std::byte* const elements = region_.data + cut_.offset(next_);
     std::byte* const place = slots_.place(next_, cut_.encodes() ? cut_.payload_room() : raw_bytes);
     if (!place) {
-      code_ = MPI_ERR_NO_MEM;
+      status_ = Status::no_memory;
       return gpu::State::failed;
     }
     made = {next_, 1, raw_bytes, false};

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/status.hpp"
 #include "engine/pipeline/chunking.hpp"
 #include "engine/region.hpp"
 #include "gpu/gpu.hpp"
-#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 
@@ -89,8 +89,8 @@ class Encoder {
 
   int device() const { return region_.device; }
 
-  /// Once it failed: an MPI error code.
-  int code() const { return code_; }
+  /// Once it failed: a status.
+  Status status() const { return status_; }
 
   /// What encoding took this process until now.
   std::uint64_t took_ns() const { return took_ns_; }
@@ -100,7 +100,7 @@ class Encoder {
   const Chunking cut_;
   const Region region_;
   Slots& slots_;
-  int code_ = MPI_SUCCESS;
+  Status status_;
   std::uint64_t took_ns_ = 0;
 };
 

@@ -57,20 +57,20 @@ link::Arrived Keeper::kept(std::uint64_t chunk) const {
   return {kept.data, kept.bytes, opaque_->lies_on(), opaque_->lies_near()};
 }
 
-void Keeper::skip(std::uint64_t chunk, int code) {
+void Keeper::skip(std::uint64_t chunk, Status status) {
   taken_ = chunk + 1;
-  give_up(code);
+  give_up(status);
 }
 
 /// What is under way goes on.
-void Keeper::give_up(int code) {
+void Keeper::give_up(Status status) {
   if (std::exchange(is_given_up_, true)) return;
-  if (is_alone_) code_ = code;
-  if (is_alone_ || opaque_->home().link) block_code_ = code;
+  if (is_alone_) status_ = status;
+  if (is_alone_ || opaque_->home().link) block_status_ = status;
 }
 
 void Keeper::tell_failure() {
-  if (block_code_ != MPI_SUCCESS) opaque_->give_up(std::exchange(block_code_, MPI_SUCCESS));
+  if (!block_status_.is_ok()) opaque_->give_up(std::exchange(block_status_, Status::ok));
 }
 
 void Keeper::launch() {

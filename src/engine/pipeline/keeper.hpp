@@ -37,8 +37,8 @@ class Keeper {
   /// it. It stays there until it is settled.
   void take(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements);
 
-  /// A chunk will not come, for a reason that an MPI error code tells.
-  void skip(std::uint64_t chunk, int code);
+  /// A chunk will not come, for a reason that `status` tells.
+  void skip(std::uint64_t chunk, Status status);
 
   /// Begins to copy all that was taken.
   void launch();
@@ -48,8 +48,8 @@ class Keeper {
 
   void drain();
 
-  /// An MPI error code, which is not raised.
-  int code() const { return code_; }
+  /// What went wrong first.
+  Status status() const { return status_; }
 
  private:
   static constexpr std::size_t most_works = 8;
@@ -65,7 +65,7 @@ class Keeper {
   };
 
   bool begin(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements);
-  void give_up(int code);
+  void give_up(Status status);
   void tell_failure();
   void note(std::uint64_t end);
 
@@ -74,13 +74,13 @@ class Keeper {
   const int device_;
   const bool is_alone_;
   bool is_given_up_ = false;
-  int block_code_ = MPI_SUCCESS;   ///< that the block is to be told, once no device works at it
+  Status block_status_;            ///< that the block is to be told, once no device works at it
   std::uint64_t taken_ = 0;        ///< chunks
   std::uint64_t settled_ = 0;      ///< chunks
   std::vector<Chunk> chunks_;      ///< that were taken
   std::vector<gpu::Copy> copies_;  ///< to be launched
   std::deque<Work> works_;         ///< under way
-  int code_ = MPI_SUCCESS;
+  Status status_;
   QueueLease queue_;  ///< destroyed first: it uses what is above
 };
 

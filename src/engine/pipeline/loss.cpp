@@ -36,7 +36,7 @@ bool measures_error(const Job& job, const Spec& spec) {
   return job.config.measures_error && spec.codec == Codec::zfp;
 }
 
-int measure_error(Job& job, const Spec& spec, const Region& region, double& error) {
+Status measure_error(Job& job, const Spec& spec, const Region& region, double& error) {
   error = 0;
   const std::size_t width = element_size(region.type);
   const std::size_t most = std::min<std::size_t>(stretch, region.bytes());
@@ -50,25 +50,26 @@ int measure_error(Job& job, const Spec& spec, const Region& region, double& erro
     queue = job.devices.queue(region);
     if (!copied || !queue) return short_of_memory(job, region.device);
   }
-  if (!payload || !decoded) return MPI_ERR_NO_MEM;
+  if (!payload || !decoded) return Status::no_memory;
   for (std::uint64_t offset = 0; offset < region.bytes(); offset += stretch) {
     const std::size_t bytes = std::min<std::uint64_t>(stretch, region.bytes() - offset);
     const std::byte* elements = region.data + offset;
     if (copied) {
-      const int code = job.devices.wait(job, *queue, queue->copy(copied.data(), elements, bytes));
-      if (code != MPI_SUCCESS) return code;
+      const Status status =
+          job.devices.wait(job, *queue, queue->copy(copied.data(), elements, bytes));
+      if (!status.is_ok()) return status;
       elements = copied.data();
     }
     const std::size_t count = bytes / width;
     const std::size_t encoded = codec::encode(spec, region.type, elements, count, payload.data());
     if (codec::decode(spec, region.type, payload.data(), encoded, decoded.data(), count) !=
         codec::Status::ok) {
-      return job.corrupt_code;
+      return Status::corrupt;
     }
     error =
         Outcome::looser(error, codec::largest_error(region.type, elements, decoded.data(), count));
   }
-  return MPI_SUCCESS;
+  return Status::ok;
 }
 
 }  // namespace mpress::engine

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "codec/spec.hpp"
+#include "core/status.hpp"
 #include "engine/asked.hpp"
 #include "engine/region.hpp"
 #include "trace/record.hpp"
@@ -35,7 +36,7 @@ bool measures_error(const Job& job, const Spec& spec);
 
 /// Measures what encoding `region` with `spec` loses: encodes and decodes it once more, on the
 /// host, whose codecs write the bytes that devices do. Waits for a device that has to copy. Returns
-/// an MPI error code.
-int measure_error(Job& job, const Spec& spec, const Region& region, double& error);
+/// a status.
+Status measure_error(Job& job, const Spec& spec, const Region& region, double& error);
 
 }  // namespace mpress::engine

@@ -54,7 +54,7 @@ class NearEncoder final : public Encoder {
     const gpu::State state = look(work, &outcome);
     if (state == gpu::State::failed) {
       // What is under way ends first, as others may have the memory then.
-      code_ = refused(job_, region_.device);
+      status_ = refused(job_, region_.device);
       if (launch_) launch_->drain();
       if (queue_) queue_->drain();
     }

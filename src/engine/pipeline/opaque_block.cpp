@@ -110,7 +110,7 @@ gpu::Report* OpaqueBlock::report(std::uint64_t chunk) {
 bool OpaqueBlock::advance() {
   if (!is_made_.load(std::memory_order_acquire) && !encode_next()) return false;
   // The home of one that is received goes with it: this rank may still decode what is there.
-  if (code_ != MPI_SUCCESS && is_announced_ && !is_received()) fail_home();
+  if (!status().is_ok() && is_announced_ && !is_received()) fail_home();
   return true;
 }
 
@@ -128,7 +128,7 @@ bool OpaqueBlock::encode_next() {
     const gpu::State state = encoder_->next(made);
     if (state == gpu::State::pending) return false;
     if (state == gpu::State::failed) {
-      code_ = encoder_->code();
+      status_ = encoder_->status();
       end();
       break;
     }
@@ -145,7 +145,7 @@ void OpaqueBlock::end() {
   encoder_.reset();
   packed_.reset();
   took_ns_.store(took_ns, std::memory_order_relaxed);
-  if (code_ == MPI_SUCCESS && told_) told_(bytes_, took_ns);
+  if (status().is_ok() && told_) told_(bytes_, took_ns);
   is_made_.store(true, std::memory_order_release);
 }
 
@@ -180,8 +180,8 @@ void OpaqueBlock::note(std::uint64_t chunk, std::size_t bytes, bool is_elements)
   if (is_whole()) is_made_.store(true, std::memory_order_release);
 }
 
-void OpaqueBlock::give_up(int code) {
-  code_ = code;
+void OpaqueBlock::give_up(Status status) {
+  status_ = status;
   is_made_.store(true, std::memory_order_release);
 }
 
@@ -196,7 +196,7 @@ const std::byte* OpaqueBlock::frame(std::size_t& bytes) {
       if (!frame_ || !queue) return nullptr;
       to = frame_.data();
       const gpu::Event copied = queue->copy(to + wire::header_bytes, data_of(0), bytes_);
-      if (job_.devices.wait(job_, *queue, copied) != MPI_SUCCESS) return nullptr;
+      if (!job_.devices.wait(job_, *queue, copied).is_ok()) return nullptr;
     }
     frame_bytes_ = wire::close_frame(header, job_.nonce, to);
   }

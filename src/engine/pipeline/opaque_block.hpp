@@ -66,7 +66,7 @@ class OpaqueBlock final : private Slots {
   const Loss& loss() const { return loss_; }
 
   /// Makes chunks that are ready; where the calling thread encodes, one. Never waits. True when no
-  /// more will be, nor come: see is_whole() and code(). Thread-safe.
+  /// more will be, nor come: see is_whole() and status(). Thread-safe.
   bool advance();
 
   /// Does a device publish in home() what is left to come? Of a block that is received: what this
@@ -100,8 +100,8 @@ class OpaqueBlock final : private Slots {
   /// The next chunk is there.
   void note(std::uint64_t chunk, std::size_t bytes, bool is_elements);
 
-  /// It will not be whole, and no more is brought. `code`: an MPI error code, which code() gives.
-  void give_up(int code);
+  /// It will not be whole, and no more is brought. `status`: which status() gives.
+  void give_up(Status status);
 
   // What there is.
 
@@ -129,8 +129,8 @@ class OpaqueBlock final : private Slots {
   bool is_elements(std::uint64_t i) const { return chunks_[i].is_elements; }
   std::size_t bytes() const { return bytes_; }  ///< of those that are there
   std::size_t longest() const;                  ///< of any chunk, as far as is known
-  /// Of one that failed: an MPI error code.
-  int code() const { return code_.load(std::memory_order_acquire); }
+  /// Of one that failed: a status.
+  Status status() const { return status_.load(std::memory_order_acquire); }
 
   /// What encoding took, the first time that it is asked for.
   std::uint64_t claim_took_ns() { return took_ns_.exchange(0, std::memory_order_relaxed); }
@@ -176,7 +176,7 @@ class OpaqueBlock final : private Slots {
   std::atomic<std::uint64_t> count_{0};  ///< of them, once they have room: other threads may look
   std::atomic<std::uint64_t> ready_{0};
   std::size_t bytes_ = 0;
-  std::atomic<int> code_{MPI_SUCCESS};
+  std::atomic<Status> status_{Status()};
   std::mutex making_;
   std::atomic<bool> is_made_{true};  ///< no more will be, nor come
   std::function<void(std::size_t, std::uint64_t)> told_;

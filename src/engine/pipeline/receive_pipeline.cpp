@@ -107,13 +107,13 @@ bool ReceivePipeline::advance() {
     inbound_->acknowledge(read);
     return false;
   }
-  if (longest_.data && code() == MPI_SUCCESS && inbound_->way() == trace::Way::peer) {
+  if (longest_.data && status().is_ok() && inbound_->way() == trace::Way::peer) {
     job_.linked_rate.measure(job_, cut_.peer, longest_.device, longest_.data, longest_.bytes);
   }
   // A device that failed may have told the sender, or not.
-  const bool by_flag = decoder_->code() == MPI_SUCCESS;
+  const bool by_flag = decoder_->status().is_ok();
   if (!by_flag) decoder_->drain();
-  if (keeper_ && keeper_->code() != MPI_SUCCESS) keeper_->drain();
+  if (keeper_ && !keeper_->status().is_ok()) keeper_->drain();
   inbound_->finish(by_flag);
   if (opened_ns_ > 0) transfer_ns_ = trace::now_ns() - opened_ns_;
   return is_over_ = true;
@@ -125,10 +125,10 @@ std::uint64_t ReceivePipeline::settled() {
   return keeper_ ? std::min(decoded, keeper_->settled()) : decoded;
 }
 
-int ReceivePipeline::code() const {
-  if (code_ != MPI_SUCCESS) return code_;
-  if (decoder_->code() != MPI_SUCCESS) return decoder_->code();
-  return keeper_ ? keeper_->code() : MPI_SUCCESS;
+Status ReceivePipeline::status() const {
+  if (!status_.is_ok()) return status_;
+  if (!decoder_->status().is_ok()) return decoder_->status();
+  return keeper_ ? keeper_->status() : Status::ok;
 }
 
 /// Hands the next chunk to who has it first. False where it is not there yet, or there is no room.
@@ -138,13 +138,14 @@ bool ReceivePipeline::take_next() {
     switch (inbound_->poll(taken_, arrived_)) {
       case gpu::State::pending: return false;
       case gpu::State::failed:
-        refuse(inbound_->problem(), inbound_->is_corrupt() ? job_.corrupt_code : job_.device_code);
+        refuse(inbound_->problem(),
+               inbound_->is_corrupt() ? Status::corrupt : Status::device_failed);
         return true;
       case gpu::State::done: break;
     }
     if (!is_sound()) {
       inbound_->give_up();
-      refuse("has a wrong size", job_.corrupt_code);
+      refuse("has a wrong size", Status::corrupt);
       return true;
     }
     has_arrived_ = true;
@@ -238,23 +239,23 @@ bool ReceivePipeline::bring_to_host() {
   if (state == gpu::State::failed) {
     has_arrived_ = false;
     inbound_->give_up();
-    refuse("did not come from its GPU", job_.device_code);
+    refuse("did not come from its GPU", Status::device_failed);
   }
   return true;
 }
 
 /// The next chunk will not come. Says why, once; what went wrong is told at the end, when nothing
 /// of the message is left to come.
-void ReceivePipeline::refuse(const std::string& why, int code) {
-  if (code_ == MPI_SUCCESS) {
-    code_ = code;
+void ReceivePipeline::refuse(const std::string& why, Status status) {
+  if (status_.is_ok()) {
+    status_ = status;
     trace::say("rank " + std::to_string(job_.rank) + ": chunk " + std::to_string(taken_) + " of " +
                std::to_string(cut_.chunks()) + " from rank " + std::to_string(cut_.peer) + " " +
                why);
   }
   ++taken_;
   if (keeper_) {
-    keeper_->skip(taken_ - 1, code);
+    keeper_->skip(taken_ - 1, status);
     waiting_.push_back({{}, false});
   } else {
     give({}, false);

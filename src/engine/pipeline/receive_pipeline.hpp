@@ -55,7 +55,7 @@ class ReceivePipeline {
 
   // Once advance() has returned true:
   trace::Way way() const { return inbound_->way(); }
-  int code() const;
+  Status status() const;
   std::size_t wire_bytes() const { return wire_bytes_; }
   std::uint64_t decode_ns() const { return decoder_->decode_ns(); }
   std::uint64_t transfer_ns() const { return transfer_ns_; }  ///< of chunks that a link brought
@@ -76,7 +76,7 @@ class ReceivePipeline {
   void note_bound();
   bool bring_to_host();
   bool is_sound() const;
-  void refuse(const std::string& why, int code);
+  void refuse(const std::string& why, Status status);
   std::uint64_t settled();
 
   Job& job_;
@@ -98,7 +98,7 @@ class ReceivePipeline {
   std::uint64_t began_ns_;       ///< when the next one was first looked for
   std::uint64_t opened_ns_ = 0;  ///< when the header was known; 0: the only chunk came with it
   std::uint64_t transfer_ns_ = 0;
-  int code_ = MPI_SUCCESS;  ///< what went wrong on the way
+  Status status_;  ///< what went wrong on the way
   std::size_t wire_bytes_ = 0;
   double told_bound_ = 0;   ///< by payloads, where the header tells none
   gpu::Event copying_ = 0;  ///< of the next chunk to host memory; 0: not begun

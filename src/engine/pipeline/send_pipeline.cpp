@@ -38,7 +38,7 @@ bool SendPipeline::advance() {
     const gpu::State state = first_ ? gpu::State::done : encoder_->next(made);
     if (state == gpu::State::pending) return false;
     if (state == gpu::State::failed) {
-      code_ = encoder_->code();
+      status_ = encoder_->status();
       fail();
       return true;
     }

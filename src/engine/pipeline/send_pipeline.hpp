@@ -43,7 +43,7 @@ class SendPipeline final : private Slots {
   void fail();
 
   // Once advance() has returned true:
-  int code() const { return code_; }  ///< an MPI error code
+  Status status() const { return status_; }  ///< a status
   std::size_t sent_bytes() const { return sent_bytes_; }
   std::uint64_t took_ns() const { return took_ns_; }  ///< what encoding took this process
 
@@ -70,7 +70,7 @@ class SendPipeline final : private Slots {
   std::size_t sent_bytes_ = 0;
   std::uint64_t waited_ns_ = 0;  ///< for the first chunk
   std::uint64_t took_ns_ = 0;
-  int code_ = MPI_SUCCESS;
+  Status status_;
   bool is_driven_ = false;
   bool is_over_ = false;
 };

@@ -60,12 +60,12 @@ class StagingEncoder final : public Encoder {
     start_encoding();
     while (copied_ < work_.size() && copied_ <= made_ + copying_ahead && start_copying()) {
     }
-    if (code_ != MPI_SUCCESS) return gpu::State::failed;
+    if (!status_.is_ok()) return gpu::State::failed;
     if (made_ == copied_) return gpu::State::pending;
     const Work& work = work_[made_];
     if (work.copied != 0) {
       const gpu::State state = copying_->query(work.copied);
-      if (state == gpu::State::failed) code_ = refused(job_, region_.device);
+      if (state == gpu::State::failed) status_ = refused(job_, region_.device);
       if (state != gpu::State::done) return state;
       cut_.note(trace::Kind::copy_out, made_, work.copying_ns, work.bytes, region_.device);
     }
@@ -92,7 +92,7 @@ class StagingEncoder final : public Encoder {
       std::byte* const place = slots_.place(copied_, work.bytes);
       if (!place) {
         // No send waits for a receiver to give memory back.
-        if (made_ == copied_) code_ = MPI_ERR_NO_MEM;
+        if (made_ == copied_) status_ = Status::no_memory;
         return false;
       }
       work.copying_ns = trace::timeline.now();
@@ -108,7 +108,7 @@ class StagingEncoder final : public Encoder {
     if (chunk >= encoded_) return false;
     gpu::Outcome outcome;
     const gpu::State state = encoding_->query(work.encoded, &outcome);
-    if (state == gpu::State::failed) code_ = refused(job_, region_.device);
+    if (state == gpu::State::failed) status_ = refused(job_, region_.device);
     if (state != gpu::State::done) return false;
     work.was_looked_at = true;
     work.is_encoded = slots_.pays(outcome.bytes, work.bytes);

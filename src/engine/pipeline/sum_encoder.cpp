@@ -23,14 +23,14 @@ class SumEncoder final : public Encoder {
 
   gpu::State next(Made& made) override {
     if (sum_.ready() == next_) {
-      code_ = sum_.code();
-      return code_ == MPI_SUCCESS ? gpu::State::pending : gpu::State::failed;
+      status_ = sum_.status();
+      return status_.is_ok() ? gpu::State::pending : gpu::State::failed;
     }
     const std::uint64_t begin = trace::now_ns();
     std::byte* const decoded = decoded_ ? decoded_ + cut_.offset(next_) : nullptr;
     std::byte* const place = slots_.place(next_, cut_.room());
     if (!place || !sum_.make(next_, place, decoded, made)) {
-      code_ = MPI_ERR_NO_MEM;
+      status_ = Status::no_memory;
       return gpu::State::failed;
     }
     took_ns_ += trace::now_ns() - begin;
@@ -123,11 +123,11 @@ std::uint64_t ready_chunks(std::span<const Summand> summands, const Chunking& cu
   return ready;
 }
 
-int code_of(std::span<const Summand> summands) {
+Status status_of(std::span<const Summand> summands) {
   for (const Summand& one : summands) {
-    if (one.opaque && one.opaque->code() != MPI_SUCCESS) return one.opaque->code();
+    if (one.opaque && !one.opaque->status().is_ok()) return one.opaque->status();
   }
-  return MPI_SUCCESS;
+  return Status::ok;
 }
 
 std::unique_ptr<Encoder> sum_encoder(Job& job, const Chunking& cut, int device, Slots& slots,

@@ -31,8 +31,8 @@ struct Summand {
 /// How many chunks of all summands are there.
 std::uint64_t ready_chunks(std::span<const Summand> summands, const Chunking& cut);
 
-/// Of summands whose chunks will not all come: an MPI error code.
-int code_of(std::span<const Summand> summands);
+/// Of summands whose chunks will not all come: a status.
+Status status_of(std::span<const Summand> summands);
 
 /// The turns in which summands are added, since a codec takes a few at a time: the first takes as
 /// many as that, each other one what there is so far, and more.
@@ -77,7 +77,7 @@ class HostSum {
 
   const Chunking& cut() const { return cut_; }
   std::uint64_t ready() const { return ready_chunks(summands_, cut_); }
-  int code() const { return code_of(summands_); }
+  Status status() const { return status_of(summands_); }
 
   /// Makes the sum of a chunk that is ready: in `place`, where `made` tells what it is, and its
   /// elements in `decoded`. One of both may be null. False: there is no memory.

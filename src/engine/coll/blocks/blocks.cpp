@@ -53,16 +53,16 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
   const bool is_one = to_device == device || to_device == gpu::host;
   if (is_gapless && is_one) {
     QueueLease queue = job.devices.queue(device);
-    if (!queue) return refused(job, device);
+    if (!queue) return job.code_of(refused(job, device));
     const gpu::Event event = from_device == to_device ? queue->copy_near(to.data, from.data, bytes)
                                                       : queue->copy(to.data, from.data, bytes);
-    if (!copying) return job.devices.wait(job, *queue, event);
+    if (!copying) return job.code_of(job.devices.wait(job, *queue, event));
     copying->event = event;
     copying->queue = std::move(queue);
     return MPI_SUCCESS;
   }
   const memory::Buffer packed = job.devices.take_pinned(device, bytes);
-  if (!packed) return short_of_memory(job, device);
+  if (!packed) return job.code_of(short_of_memory(job, device));
   const mpi::Layout elements{static_cast<MPI_Count>(bytes / from_type->packed_unit()),
                              from_type->packed_type()};
   const int code = from_device != gpu::host
@@ -160,7 +160,7 @@ bool BlockMap::is_own_copied() {
   if (!own_queue_) return true;
   const gpu::State state = own_queue_->query(own_copy_);
   if (state == gpu::State::pending) return false;
-  if (state == gpu::State::failed) own_code_ = refused(job_, own_queue_->device());
+  if (state == gpu::State::failed) own_code_ = job_.code_of(refused(job_, own_queue_->device()));
   own_queue_ = {};
   return true;
 }

@@ -116,9 +116,11 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   shared.sends_left -= readers.size();
   std::shared_ptr<OpaqueBlock> opaque = shared.opaque;
   if (shared.sends_left == 0 && !is_for_self_too(block)) shared.opaque.reset();
-  // Before its code: it may fail in between.
+  // Before its status: it may fail in between.
   const bool may_leave = opaque && (is_own(block) || opaque->may_leave());
-  if (opaque && opaque->code() != MPI_SUCCESS) return {nullptr, std::nullopt, opaque->code()};
+  if (opaque && !opaque->status().is_ok()) {
+    return {nullptr, std::nullopt, job_.code_of(opaque->status())};
+  }
   SendCall call{called_, call_.family, true, std::nullopt, coding_, nullptr, driven};
   if (!may_leave) {  // what did not come encoded, or could not be kept, goes as this rank has it
     call.raw_for = shared.reason;
@@ -149,7 +151,7 @@ bool SharedBlocks::advance_own() {
   bool is_over = true;
   for (const auto& [block, shared] : shared_) {
     const OpaqueBlock* const opaque = lossy(block, shared);
-    if (!opaque || opaque->code() != MPI_SUCCESS || has_own_.contains(block)) continue;
+    if (!opaque || !opaque->status().is_ok() || has_own_.contains(block)) continue;
     is_over = false;
     if (!opaque->is_whole()) continue;
     has_own_.insert(block);

@@ -220,7 +220,7 @@ JointMemory::End JointMemory::look(QueueLease& queue, gpu::Event event, std::uin
   if (state == gpu::State::pending) return End::pending;
   if (state == gpu::State::failed) {
     if (queue) queue->drain();  // of nothing: it refuses
-    code = refused(job_, device_);
+    code = job_.code_of(refused(job_, device_));
     tell_failure();
     return End::over;
   }

@@ -33,7 +33,7 @@ std::span<const std::byte> Frames::encode(Encoded& encoded, const Part& part, in
   encoded.opaque = std::move(choice.opaque);
   OpaqueBlock& opaque = *encoded.opaque;
   await_device(opaque.device(), [&] { return opaque.advance(); });
-  if (opaque.code() != MPI_SUCCESS) code_ = opaque.code();
+  if (!opaque.status().is_ok()) code_ = job_.code_of(opaque.status());
   if (!opaque.is_whole() || opaque.cut().chunks() > 1) return {};
   std::size_t bytes = 0;
   const std::byte* const data = opaque.frame(bytes);

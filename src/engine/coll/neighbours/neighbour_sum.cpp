@@ -174,7 +174,7 @@ bool NeighbourSum::add_some() {
   if (!sum_) begin_sum();
   if (!sum_ || added_ == sum_->cut().chunks() || code_ != MPI_SUCCESS) return true;
   if (sum_->ready() == added_) {
-    code_ = sum_->code();
+    code_ = job_.code_of(sum_->status());
     return code_ != MPI_SUCCESS;
   }
   auto* const result = static_cast<std::byte*>(vector(staged_.received.size()).data);

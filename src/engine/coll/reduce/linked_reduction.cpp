@@ -236,7 +236,7 @@ bool LinkedReduction::end() {
     if (state == gpu::State::pending) return false;
     if (state == gpu::State::failed) {
       queue_->drain();  // of nothing: it refuses
-      code_ = refused(job_, device_);
+      code_ = job_.code_of(refused(job_, device_));
     }
   }
   for (std::vector<Source>* sources : {&inputs_, &pieces_}) {

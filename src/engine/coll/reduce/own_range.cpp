@@ -19,7 +19,7 @@ void OwnRange::begin(ElementType type, const std::byte* elements, std::size_t co
   device_ = device;
   extent_ = job_.devices.take_pinned(device, sizeof(Extent));
   queue_ = job_.devices.queue(device);
-  if (!extent_ || !queue_) return fail(short_of_memory(job_, device));
+  if (!extent_ || !queue_) return fail(job_.code_of(short_of_memory(job_, device)));
   auto* const extent = new (extent_.data()) Extent;
   event_ = queue_->extent(type, elements, count, extent, 1);
 }
@@ -29,7 +29,7 @@ bool OwnRange::advance() {
   const gpu::State state = queue_->query(event_);
   if (state == gpu::State::pending) return false;
   if (state == gpu::State::failed) {
-    fail(refused(job_, device_));
+    fail(job_.code_of(refused(job_, device_)));
   } else {
     range_ = codec::range_of(*reinterpret_cast<const Extent*>(extent_.data()));
   }

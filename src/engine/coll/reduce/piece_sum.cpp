@@ -89,7 +89,7 @@ void PieceSum::add(const OpaqueBlock::Home& home, std::byte* decoded) {
   };
   if (sum_->make(numbered, of_.device, home, make)) return;
   sum_.reset();
-  note(short_of_memory(of_.job, of_.device));
+  note(of_.job.code_of(short_of_memory(of_.job, of_.device)));
 }
 
 void PieceSum::combine(std::byte* result) {
@@ -100,7 +100,7 @@ void PieceSum::combine(std::byte* result) {
 bool PieceSum::advance() {
   if (sum_) {
     const bool is_over = sum_->advance();
-    if (is_over) note(sum_->code());
+    if (is_over) note(of_.job.code_of(sum_->status()));
     return is_over;
   }
   if (combined_ == count_ || code_ != MPI_SUCCESS) return true;
@@ -132,20 +132,20 @@ bool PieceSum::combine_on_device() {
   if (!queue_) {
     queue_ = of_.job.devices.queue(of_.device);
     if (!queue_) {
-      note(refused(of_.job, of_.device));
+      note(of_.job.code_of(refused(of_.job, of_.device)));
       return true;
     }
     if (!is_in_any_order()) {
       give_in_order();
     } else if (!give_in_any_order()) {
-      note(short_of_memory(of_.job, of_.device));
+      note(of_.job.code_of(short_of_memory(of_.job, of_.device)));
       queue_ = {};
       return true;
     }
   }
   const gpu::State state = queue_->query(event_);
   if (state == gpu::State::pending) return false;
-  if (state == gpu::State::failed) note(refused(of_.job, of_.device));
+  if (state == gpu::State::failed) note(of_.job.code_of(refused(of_.job, of_.device)));
   queue_ = {};
   combined_ = count_;
   return true;

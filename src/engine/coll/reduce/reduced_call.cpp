@@ -91,7 +91,7 @@ int ReducedCall::open() {
   if (home_ == gpu::host) return place.is_readable ? MPI_SUCCESS : job_.device_code;
   if (is_aligned(input_)) return MPI_SUCCESS;
   aligned_ = take(bytes());
-  if (!aligned_) return short_of_memory(job_, home_);
+  if (!aligned_) return job_.code_of(short_of_memory(job_, home_));
   const auto count = static_cast<MPI_Count>(reduction_.count);
   const Part from{const_cast<std::byte*>(input_), count, reduction_.mpi_type(), bytes()};
   input_ = aligned_.data();
@@ -257,7 +257,7 @@ void ReducedCall::make_pieces() {
                is_by_host() ? &context_.hosts() : nullptr, input_, begins_);
   if (pieces_.room() == 0) return;
   memory::Buffer memory = take(static_cast<std::size_t>(pieces_.room()) * width());
-  if (!memory) note(short_of_memory(job_, home_));
+  if (!memory) note(job_.code_of(short_of_memory(job_, home_)));
   pieces_.settle(std::move(memory), width());
 }
 
@@ -309,7 +309,7 @@ void ReducedCall::begin_passing_on() {
   }
   if (elements > 0) {
     combined_ = take(static_cast<std::size_t>(elements) * width());
-    if (!combined_) note(short_of_memory(job_, home_));
+    if (!combined_) note(job_.code_of(short_of_memory(job_, home_)));
   }
   if (code_ != MPI_SUCCESS) return;
   for (const std::unique_ptr<PieceSum>& piece : pieces_.passed_on()) {
@@ -391,7 +391,7 @@ void ReducedCall::begin_combining() {
   } else if (wanted.data || !pieces_.own().has_payloads()) {
     aside_ = take(wanted.bytes);
     result_ = aside_.data();
-    if (!aside_) note(short_of_memory(job_, home_));
+    if (!aside_) note(job_.code_of(short_of_memory(job_, home_)));
   }
   if (code_ != MPI_SUCCESS) return;
   if (pieces_.own().has_payloads()) {

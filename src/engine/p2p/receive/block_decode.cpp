@@ -27,7 +27,7 @@ int BlockDecode::open(const OpaqueBlock& opaque) {
   const From from = opaque.device() == device_ ? From::near : From::host;
   auto decoder = is_on_device ? device_decoder(job_, cut, device_, elements, from)
                               : host_decoder(job_, cut, elements);
-  if (!decoder) return is_on_device ? refused(job_, device_) : MPI_ERR_NO_MEM;
+  if (!decoder) return is_on_device ? job_.code_of(refused(job_, device_)) : MPI_ERR_NO_MEM;
   pipeline_.emplace(job_, cut, std::move(decoder), device_);
   pipeline_->open(opaque);
   return MPI_SUCCESS;
@@ -36,7 +36,7 @@ int BlockDecode::open(const OpaqueBlock& opaque) {
 bool BlockDecode::advance() {
   if (!pipeline_) return true;
   if (!pipeline_->advance()) return false;
-  code_ = pipeline_->code();
+  code_ = job_.code_of(pipeline_->status());
   if (code_ == MPI_SUCCESS && packed_) code_ = lay_out(pipeline_->cut().bytes());
   pipeline_.reset();
   return true;

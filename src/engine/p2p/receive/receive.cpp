@@ -298,7 +298,7 @@ int Receive::conclude(Job& job) {
                           .codec = cut.spec.codec});
   }
   trace::Row& row = job.record.row(key(job, cut.peer, cut.spec.codec, chunks->way()));
-  int code = chunks->code();
+  int code = job.code_of(chunks->status());
   if (code == MPI_SUCCESS && chunks_to_ != arguments_.buffer) {
     code = scatter(job, chunks_to_, cut.bytes());
   }

@@ -238,8 +238,8 @@ int Receive::copy_to_host(Job& job, std::byte* to, std::size_t bytes) const {
     return mpi::relayout(buffer(), {count, MPI_BYTE}, to, {count, MPI_BYTE});
   }
   const QueueLease queue = job.devices.queue(device_);
-  if (!queue) return refused(job, device_);
-  return job.devices.wait(job, *queue, queue->copy(to, buffer(), bytes));
+  if (!queue) return job.code_of(refused(job, device_));
+  return job.code_of(job.devices.wait(job, *queue, queue->copy(to, buffer(), bytes)));
 }
 
 /// The first bytes of what MPI received, without gaps.

@@ -45,7 +45,7 @@ bool BlockOutlet::copy_next() {
   if (!place) code_ = MPI_ERR_NO_MEM;
   if (place && !queue_) {
     queue_ = job_.devices.queue(opaque_->device());
-    if (!queue_) code_ = refused(job_, opaque_->device());
+    if (!queue_) code_ = job_.code_of(refused(job_, opaque_->device()));
   }
   if (code_ != MPI_SUCCESS) return false;
   link::Report* const report = link_.devices_publish() ? link_.report(transfer_, copied_) : nullptr;
@@ -67,7 +67,7 @@ void BlockOutlet::publish_copied() {
     const gpu::State state = queue_->query(copies_.front());
     if (state == gpu::State::pending) return;
     if (state == gpu::State::failed) {
-      code_ = refused(job_, opaque_->device());
+      code_ = job_.code_of(refused(job_, opaque_->device()));
       return;
     }
     if (!link_.devices_publish()) {

@@ -91,7 +91,8 @@ void BlockSend::post(const std::byte* data, std::size_t bytes, const Reader& rea
 
 void BlockSend::tell_failure(std::span<const Reader> readers) {
   for (const Reader& reader : readers) post(nullptr, 0, reader);
-  note(opaque_->code() != MPI_SUCCESS ? opaque_->code() : short_of_memory(job_, opaque_->device()));
+  const Status status = opaque_->status();
+  note(job_.code_of(status.is_ok() ? short_of_memory(job_, opaque_->device()) : status));
 }
 
 /// The whole block as one message of MPI's, to each reader.
@@ -219,7 +220,7 @@ bool BlockSend::advance_data() {
   job_.follow_chunks();
   if (!is_over) return false;
   is_sent_ = true;
-  note(opaque_->code());
+  note(job_.code_of(opaque_->status()));
   for (const auto& outlet : outlets_) note(outlet->code());
   for (const auto& header : headers_) {
     trace::add(header->row->wire_bytes, opaque_->bytes());

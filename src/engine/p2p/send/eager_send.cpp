@@ -61,7 +61,7 @@ int prepare_eager(Job& job, const Message& message, const Spec& spec, const Elem
   if (const int code = await(job, message.device, region.behind); code != MPI_SUCCESS) return code;
   const std::uint64_t begin = trace::now_ns();
   Chunking cut{spec, region.type, region.count, region.bytes(), message.peer, trace::no_number};
-  if (!resolve(job, region, cut.spec)) return refused(job, message.device);
+  if (!resolve(job, region, cut.spec)) return job.code_of(refused(job, message.device));
   Frame frame(job, message.device);
   std::unique_ptr<Encoder> encoder = make_encoder(job, cut, region, frame);
   if (!encoder) {
@@ -70,10 +70,12 @@ int prepare_eager(Job& job, const Message& message, const Spec& spec, const Elem
     cut.spec.codec = Codec::none;
     encoder = make_encoder(job, cut, region, frame);
   }
-  if (!encoder) return refused(job, message.device);
+  if (!encoder) return job.code_of(refused(job, message.device));
   Made made;
   if (wait_for_next(*encoder, made) != gpu::State::done) {
-    if (encoder->code() != MPI_ERR_NO_MEM || message.device != gpu::host) return encoder->code();
+    if (encoder->status() != Status::no_memory || message.device != gpu::host) {
+      return job.code_of(encoder->status());
+    }
     prepared.reason = Reason::memory;
     return MPI_SUCCESS;
   }

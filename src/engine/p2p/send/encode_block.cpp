@@ -108,8 +108,8 @@ BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& ar
                                      : OpaqueBlock::Home{};
   double measured = 0;
   if (measures_error(job, choice.spec)) {
-    const int code = measure_error(job, choice.spec, region, measured);
-    if (code != MPI_SUCCESS) return {nullptr, Reason::none, code};
+    const Status status = measure_error(job, choice.spec, region, measured);
+    if (!status.is_ok()) return {nullptr, Reason::none, job.code_of(status)};
   }
   if (!opaque->encode(cut, region, std::move(elements->packed), home, call.batch)) {
     return {nullptr, Reason::memory};
@@ -125,7 +125,7 @@ BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& ar
   }
   // What a device refuses is an error of the call while nothing is announced.
   await_device(region.device, [&] { return opaque->advance() || opaque->ready() > 0; });
-  if (opaque->ready() == 0) return {nullptr, Reason::none, opaque->code()};
+  if (opaque->ready() == 0) return {nullptr, Reason::none, job.code_of(opaque->status())};
   if (!is_shorter(*opaque)) return {nullptr, Reason::incompressible};
   tell_error(call, measured);
   return {std::move(opaque)};

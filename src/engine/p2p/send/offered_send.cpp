@@ -103,7 +103,7 @@ bool OfferedSend::proceed(bool waits_for_more) {
   if (is_offered_ && !advance_offer(waits_for_more)) return false;
   if (is_over_) return true;
   if (!pipeline_->advance()) return false;
-  end(pipeline_->code(), pipeline_->sent_bytes());
+  end(job_.code_of(pipeline_->status()), pipeline_->sent_bytes());
   if (std::exchange(holds_transfer_, false)) link_.release(transfer_);
   return true;
 }
@@ -126,14 +126,14 @@ bool OfferedSend::advance_offer(bool waits_for_more) {
       }
       if (!transfer_.memory && !pipeline_ && !open_by_mpi()) {
         if (!link_.fail(transfer_)) return false;
-        end(refused(job_, region_.device), 0);
+        end(job_.code_of(refused(job_, region_.device)), 0);
         break;
       }
       if (!link_.withdraw(transfer_, peer_)) return false;
       is_offered_ = false;
       if (!transfer_.memory || open_slots()) return true;
       pipeline_->fail();
-      end(refused(job_, region_.device), 0);
+      end(job_.code_of(refused(job_, region_.device)), 0);
       return true;
     case link::PeerLink::Offer::getting:
       if (!link_.has_ended(peer_, looks_)) return false;

@@ -28,7 +28,7 @@ class PipelinedSend final : public ChunkSend {
     return trace::Way::chunks;
   }
   bool needs_host() const override { return pipeline_->needs_host(); }
-  int code() const override { return pipeline_->code(); }
+  int code() const override { return job_.code_of(pipeline_->status()); }
   std::size_t sent_bytes() const override { return pipeline_->sent_bytes(); }
 
  private:

@@ -88,14 +88,14 @@ int prepare_raw(Job& job, const Message& message, std::optional<Elements>& eleme
     return MPI_SUCCESS;
   }
   prepared.memory = job.devices.take_pinned(message.device, message.bytes);
-  if (!prepared.memory) return short_of_memory(job, message.device);
+  if (!prepared.memory) return job.code_of(short_of_memory(job, message.device));
   prepared.data = prepared.memory.data();
   prepared.bytes = message.bytes;
   if (elements) {
     const QueueLease queue = job.devices.queue(elements->region);
-    if (!queue) return refused(job, message.device);
-    return job.devices.wait(
-        job, *queue, queue->copy(prepared.memory.data(), elements->region.data, message.bytes));
+    if (!queue) return job.code_of(refused(job, message.device));
+    return job.code_of(job.devices.wait(
+        job, *queue, queue->copy(prepared.memory.data(), elements->region.data, message.bytes)));
   }
   return pack_from_device(job, message.device, message.arguments.buffer, message.arguments.count,
                           message.type, prepared.memory.data(), message.bytes, message.behind);
@@ -160,8 +160,8 @@ int prepare(Job& job, const Message& message, const Choice& choice, Prepared& pr
   if (elements) {
     double& error = prepared.loss.measured;
     if (measures_error(job, spec)) {
-      const int code = measure_error(job, spec, elements->region, error);
-      if (code != MPI_SUCCESS) return code;
+      const Status status = measure_error(job, spec, elements->region, error);
+      if (!status.is_ok()) return job.code_of(status);
     }
     auto chunks = plan_chunks(job, message, choice, *elements);
     if (chunks && encodes) {

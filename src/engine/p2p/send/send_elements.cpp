@@ -24,11 +24,11 @@ int gather_elements(Job& job, const Message& message, std::optional<Elements>& e
     if (const int code = await(job, message.device, message.behind); code != MPI_SUCCESS)
       return code;
     const QueueLease queue = job.devices.queue(message.device);
-    if (!queue) return refused(job, message.device);
+    if (!queue) return job.code_of(refused(job, message.device));
     const auto runs = mpi::runs_of(message.type, message.arguments.count);
-    const int code = job.devices.wait(
+    const Status status = job.devices.wait(
         job, *queue, queue->gather(found.packed.data(), message.arguments.buffer, *runs));
-    if (code != MPI_SUCCESS) return code;
+    if (!status.is_ok()) return job.code_of(status);
     found.region.data = found.packed.data();
     found.region.behind = nullptr;
   }

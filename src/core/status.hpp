@@ -1,0 +1,29 @@
+// What came of a piece of work, in the layers that know no MPI.
+#pragma once
+
+#include <cstdint>
+
+namespace mpress {
+
+/// A failure travels as a value: nothing throws it, and whoever owns the operation reports it. The
+/// binding maps it to an error code of MPI's (engine/job/job.hpp, code_of()). Trivially copyable,
+/// so that threads may share one in a std::atomic.
+class Status {
+ public:
+  enum Code : std::uint8_t {
+    ok,
+    no_memory,      ///< memory of the host, or of a device, ran out
+    device_failed,  ///< a device refuses to work
+    corrupt,        ///< what came cannot be decoded
+  };
+
+  constexpr Status(Code code = ok) : code_(code) {}  // NOLINT: functions return a code
+  constexpr bool is_ok() const { return code_ == ok; }
+  constexpr Code code() const { return code_; }
+  constexpr bool operator==(const Status&) const = default;
+
+ private:
+  Code code_;
+};
+
+}  // namespace mpress
