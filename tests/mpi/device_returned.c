@@ -68,6 +68,7 @@ static void write_sent(int count, int seed, enum How how) {
     for (int i = 0; i < count; ++i) host[to * count + i] = value(rank, to, seed, i, how);
   }
   const size_t all = sizeof(float) * (size_t)(size * count);
+  sim_set(got, 0x5a, all); /* while its own device is current */
   switch (how) {
     case COPIED: sim_copy_in(sent, host, all); break;
     case COPIED_WITHIN:
@@ -84,7 +85,6 @@ static void write_sent(int count, int seed, enum How how) {
       break;
     default: sim_set(sent, SET + rank, all);
   }
-  sim_set(got, 0x5a, all);
 }
 
 static MPI_Request kept[CALLS][2];
