@@ -71,7 +71,10 @@ def test_less_than_there_is_room_for(dtype, mpress_run, mpi4py_env, tmp_path):
     program.write_text("""
 import sys
 
+import mpi4py
 import numpy as np
+
+mpi4py.rc.threads = False
 from mpi4py import MPI
 
 world = MPI.COMM_WORLD
