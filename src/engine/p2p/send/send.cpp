@@ -53,6 +53,32 @@ bool is_refused(const SendArguments& arguments, const mpi::TypeInfo& type,
   return !arguments.buffer && type.contiguous && bytes_of(arguments, type) > 0;
 }
 
+/// The objects behind a message's handles, for a quick look; both null where MPI refuses it.
+struct Handles {
+  std::shared_ptr<const mpi::TypeInfo> type;
+  std::shared_ptr<const mpi::CommInfo> comm;
+};
+
+Handles glance_at(const SendArguments& arguments) {
+  Handles handles{mpi::glance_at_type(arguments.type), nullptr};
+  if (handles.type) handles.comm = mpi::glance_at_comm(arguments.comm);
+  if (!handles.comm || is_refused(arguments, *handles.type, *handles.comm)) return {};
+  return handles;
+}
+
+/// The message as it is where its buffer lies in memory of the host. `handles` outlive it.
+Message message_on_host(const SendCall& call, const SendArguments& arguments,
+                        const Handles& handles) {
+  return {call,
+          arguments,
+          *handles.type,
+          *handles.comm,
+          handles.comm->world_rank(arguments.destination),
+          bytes_of(arguments, *handles.type),
+          gpu::host,
+          true};
+}
+
 /// Does it matter where a message lies? Of those that MPI takes from devices as they are: not where
 /// it is too short to be encoded, and MPI may have it; nor where no rank looks for frames.
 bool matters_where(const Job& job, const Message& message, bool is_short) {
@@ -236,18 +262,9 @@ trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments&
 
 std::optional<Reason> certain_reason(const Job& job, const SendCall& call,
                                      const SendArguments& arguments) {
-  const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
-  const std::shared_ptr<const mpi::CommInfo> comm =
-      type ? mpi::glance_at_comm(arguments.comm) : nullptr;
-  if (!comm || is_refused(arguments, *type, *comm)) return std::nullopt;
-  const Message message{call,
-                        arguments,
-                        *type,
-                        *comm,
-                        comm->world_rank(arguments.destination),
-                        bytes_of(arguments, *type),
-                        gpu::host,
-                        true};
+  const Handles handles = glance_at(arguments);
+  if (!handles.comm) return std::nullopt;
+  const Message message = message_on_host(call, arguments, handles);
   const Reason reason = reason_before_costs(job, message);
   if (reason != Reason::none) return reason;
   if (call.coding && call.coding->is_decided) return std::nullopt;
@@ -268,22 +285,13 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   if (outgoing.row) return outgoing;
   const std::uint64_t begin = trace::timeline.now();
   const std::uint64_t changes = Standing::now();
-  const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
-  const std::shared_ptr<const mpi::CommInfo> comm =
-      type ? mpi::glance_at_comm(arguments.comm) : nullptr;
-  if (!comm || is_refused(arguments, *type, *comm)) return outgoing;
-  Message message{call,
-                  arguments,
-                  *type,
-                  *comm,
-                  comm->world_rank(arguments.destination),
-                  bytes_of(arguments, *type),
-                  gpu::host,
-                  true};
+  const Handles handles = glance_at(arguments);
+  if (!handles.comm) return outgoing;
+  Message message = message_on_host(call, arguments, handles);
   const bool too_short = is_short(job, message);
   const bool is_placed = matters_where(job, message, too_short);
   if (is_placed) {
-    const Location location = locate(job, arguments.buffer, *type);
+    const Location location = locate(job, arguments.buffer, message.type);
     message.device = location.device;
     message.is_readable = location.is_readable;
   }
