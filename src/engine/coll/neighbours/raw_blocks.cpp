@@ -154,9 +154,9 @@ void RawBlocks::look() {
   });
   number = 0;
   for_each(exchange_, way_, way_.schedule.receives, true, [&](int peer, const Part& part) {
-    const std::size_t bytes = messages_.brought_bytes(number);
+    const std::size_t bytes = messages_.received_bytes(number);
     std::byte* const packed = packed_receives_[number++];
-    if (bytes == 0) return true;  // an error that is noted, or there was nothing to come
+    if (bytes == 0) return true;
     const std::byte* const data = packed ? packed : static_cast<std::byte*>(part.data);
     if (is_frame(data, bytes)) {  // which no block is that has come with gaps
       take(part, peer, data, bytes);

@@ -15,8 +15,7 @@ void RawMessages::start(std::size_t receives, std::size_t sends) {
 
 void RawMessages::receive(std::size_t number, const Part& part, int from, bool may_be_shorter) {
   if (part.bytes == 0) return;
-  receives_[number].bytes = part.bytes;
-  receives_[number].may_be_shorter = may_be_shorter;
+  receives_[number].expected = may_be_shorter ? 0 : part.bytes;
   note(mpi::counted::Irecv(part.data, part.count, part.type, from, tag_, context_.comm(),
                            &receives_[number].request));
 }
@@ -41,13 +40,9 @@ void RawMessages::count(trace::Direction direction, int peer, std::size_t raw_by
 void RawMessages::take(Receive& receive, int code, const MPI_Status& status) {
   note(code);
   if (code != MPI_SUCCESS) return;
-  const MPI_Count bytes = mpi::counted::bytes_of(status);
-  if (bytes == 0) return note(job_.device_code);  // its sender has failed
-  if (bytes != static_cast<MPI_Count>(receive.bytes) && !receive.may_be_shorter) {
-    note(MPI_ERR_TRUNCATE);
-  }
-  receive.bytes = static_cast<std::size_t>(bytes);
-  receive.has_come = true;
+  receive.bytes = static_cast<std::size_t>(mpi::counted::bytes_of(status));
+  if (receive.bytes == 0) return note(job_.device_code);  // its sender has failed
+  if (receive.expected > 0 && receive.bytes != receive.expected) note(MPI_ERR_TRUNCATE);
 }
 
 // MPI may call this from within its progress engine, where mpi::test() alone may be asked.

@@ -35,13 +35,8 @@ class RawMessages {
   bool wait_for(std::size_t most);
   bool wait_until_sent();
 
-  /// Of one that has come.
+  /// Bytes of a receive that is complete; 0: no message came, or an error did, which is noted.
   std::size_t received_bytes(std::size_t number) const { return receives_[number].bytes; }
-
-  /// The same; 0: none came, as there was none, or by an error that is noted.
-  std::size_t brought_bytes(std::size_t number) const {
-    return receives_[number].has_come ? receives_[number].bytes : 0;
-  }
 
   /// Counts one that is over, of `raw_bytes` of blocks, unless it has none.
   void count(trace::Direction direction, int peer, std::size_t raw_bytes, std::size_t wire_bytes,
@@ -56,9 +51,8 @@ class RawMessages {
  private:
   struct Receive {
     MPI_Request request = MPI_REQUEST_NULL;
-    std::size_t bytes = 0;
-    bool may_be_shorter = false;
-    bool has_come = false;
+    std::size_t expected = 0;  ///< bytes; 0: as many as there is room for, or fewer
+    std::size_t bytes = 0;     ///< that have come
   };
   bool may_wait() const;
   void take(Receive& receive, int code, const MPI_Status& status);
