@@ -88,6 +88,12 @@ Wrong check_arrays(const Side& side, std::size_t neighbours) {
   return {};
 }
 
+/// The part `offset` bytes on; addresses may be absolute.
+Part shifted(const Part& part, std::int64_t offset) {
+  const auto at = reinterpret_cast<std::uintptr_t>(part.data) + static_cast<std::uintptr_t>(offset);
+  return {reinterpret_cast<void*>(at), part.count, part.type, part.bytes};
+}
+
 /// Reads what one neighbour's arguments say; of blocks behind each other, the first one's.
 Wrong read_part(const Side& side, std::size_t i, Types& types, Part& part, bool is_there = true) {
   const MPI_Count count = side.has_arrays ? side.counts[i] : side.count;
@@ -110,9 +116,7 @@ Wrong read_part(const Side& side, std::size_t i, Types& types, Part& part, bool 
   const std::int64_t offset = side.has_types    ? side.displacements[i]
                               : side.has_arrays ? side.displacements[i] * types.extent()
                                                 : 0;
-  const auto at =
-      reinterpret_cast<std::uintptr_t>(side.buffer) + static_cast<std::uintptr_t>(offset);
-  part = {reinterpret_cast<void*>(at), count, type, bytes};
+  part = shifted({const_cast<void*>(side.buffer), count, type, bytes}, offset);
   return {};
 }
 
@@ -127,9 +131,7 @@ Wrong read_parts(const Side& side, const std::vector<int>& ranks, std::vector<Pa
     const std::int64_t stride = first.count * types.extent();
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       if (ranks[i] == MPI_PROC_NULL) continue;
-      const auto at = reinterpret_cast<std::uintptr_t>(first.data) +
-                      static_cast<std::uintptr_t>(static_cast<std::int64_t>(i) * stride);
-      parts[i] = {reinterpret_cast<void*>(at), first.count, first.type, first.bytes};
+      parts[i] = shifted(first, static_cast<std::int64_t>(i) * stride);
     }
     return {};
   }
