@@ -1,4 +1,4 @@
-// What came of a piece of work, in the layers that know no MPI.
+// The status of a piece of work, in the layers that know no MPI.
 #pragma once
 
 #include <cstdint>

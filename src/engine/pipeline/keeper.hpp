@@ -48,7 +48,7 @@ class Keeper {
 
   void drain();
 
-  /// What went wrong first.
+  /// The first failure.
   Status status() const { return status_; }
 
  private:

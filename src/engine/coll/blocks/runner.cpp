@@ -74,7 +74,6 @@ bool Runner::begin_receives() {
   if (!may_come(receives)) return false;
   receiving_ = round;
   next_receive_ += receives.size();
-  if (messages_.empty()) messages_.reserve(2 * receives.size());  // as many may be sent
   for (const Transfer& transfer : receives) receive(transfer);
   return true;
 }

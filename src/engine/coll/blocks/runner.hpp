@@ -170,7 +170,7 @@ class Runner {
   bool is_driven_ = false;
   Driven driven_;  ///< of the round that begins
   bool is_awaited_ = false;
-  bool has_mpi_proceeded_ = false;  ///< since it was last looked at all messages
+  bool has_mpi_proceeded_ = false;  ///< since the last look at all messages
   const bool has_own_;              ///< blocks
   Outcome outcome_;                 ///< but for those of shared_
   int code_;

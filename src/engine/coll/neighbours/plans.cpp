@@ -141,10 +141,10 @@ const schedule::SumSchedule* NeighbourPlans::choose_sums(Pattern pattern, std::s
     known.work = {sums.rounds(), sums.messages(), {sums.vectors()}};
     known.schedule = sums.schedule(rank_);
   });
+  if (!is_free()) return &*known.schedule;
   const Work& straight = direct(pattern).work;
   const std::vector<std::size_t> sizes(std::max<std::size_t>(straight.passes.size(), 1), bytes);
-  if (is_free() && !pays(known.work, straight, sizes, false, costs)) return nullptr;
-  return &*known.schedule;
+  return pays(known.work, straight, sizes, false, costs) ? &*known.schedule : nullptr;
 }
 
 const Way& NeighbourPlans::choose(Pattern pattern, std::span<const std::size_t> sizes, bool encodes,

@@ -28,7 +28,7 @@ struct NeighbourHints {
 
   bool operator==(const NeighbourHints&) const = default;
 
-  /// The same for equal hints; for others almost always another.
+  /// A hash: equal hints have equal ones, and others almost always different ones.
   std::uint64_t hash() const;
 };
 
