@@ -213,3 +213,58 @@ def test_a_link_between_devices_is_measured(
     assert bool(re.search(r"; linked [0-9.e+]+ GB/s", done.report["profile"])) == pays
     unknown = sum(row["messages"] for row in sent if row["reason"] == "costs never measured")
     assert (1 if pays else 6) <= unknown <= (5 if pays else 12)
+
+
+COLLECTIVES_ALONE = """
+import sys
+import cupy, numpy
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+call, data, nbytes = sys.argv[1], sys.argv[2], int(sys.argv[3])
+x = numpy.sin(numpy.arange(nbytes // 4, dtype=numpy.float32) * 1e-3)
+if data == "noise":
+    bits = numpy.random.default_rng(1).integers(0, 0x7F000000, x.size, dtype=numpy.uint32)
+    x = bits.view(numpy.float32)
+sum_of_all = x * sum(range(1, world.size + 1))
+array = cupy.asarray(x * (world.rank + 1))
+result = cupy.asarray(numpy.zeros_like(x))
+for _ in range(12):
+    if call == "bcast":
+        world.Bcast(array, 0)
+    else:
+        world.Allreduce(array, result)
+wanted = x if call == "bcast" else sum_of_all
+got = (array if call == "bcast" else result).get()
+bound = 0 if data == "noise" else 1.01e-3 * (wanted.max() - wanted.min())
+assert numpy.abs(got - wanted).max() <= bound
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "data", "codec"),
+    [
+        ("allreduce", "wave", "szp:rel=1e-3"),
+        ("bcast", "wave", "szp:rel=1e-3"),
+        ("bcast", "noise", "mpc"),
+    ],
+)
+def test_collective_calls_teach_what_links_carry(
+    call, data, codec, mpi, simulated_cupy, mpress_run, tmp_path
+):
+    """A program without messages: its first long calls go by kernels, and time the link. What does
+    not become smaller goes by kernels again."""
+    program = tmp_path / "program.py"
+    program.write_text(COLLECTIVES_ALONE)
+    env = {**simulated_cupy, "MPRESS_LINK": "peer", "MPRESS_LEARN": "auto"}
+    env["MPI4PY_RC_THREAD_LEVEL"] = "funneled"
+    options = ("--codec", codec, "--mpiexec", os.fspath(mpi.mpiexec))
+    arguments = ["-m", "mpi4py", program, call, data, 16 << 20]
+    done = mpress_run(2, sys.executable, arguments, env=env, options=options)
+    assert done.status == 0, done.output
+    # Of the first calls, some go by blocks.
+    learned = r"; linked [0-9.e+]+ GB/s, learned by (a message|a collective call|another rank)"
+    assert re.search(learned, done.report["profile"])
+    sent = [row for row in done.report["rows"] if row["direction"] == "send" and row["raw_bytes"]]
+    encoded = sum(row["raw_bytes"] for row in sent if row["codec"] == codec.split(":")[0])
+    share = encoded / sum(row["raw_bytes"] for row in sent)
+    assert share > 0.5 if data == "wave" else share < 0.4

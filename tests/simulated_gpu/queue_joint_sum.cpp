@@ -142,13 +142,29 @@ class SumWork {
   void send_row(unsigned to, std::size_t slot, const Row& row, const std::int32_t* quanta,
                 const T* elements) {
     const Layout there = layout(to);
-    const RowHead head{0, quanta ? 32 : joint::as_elements, {}};
+    RowHead head{0, joint::as_elements, {}};
+    std::vector<std::uint16_t> offsets;
+    if (quanta) {
+      const auto [least, most] = std::minmax_element(quanta, quanta + row.count);
+      head = {*least, 32, {}};
+      if (std::int64_t{*most} - *least <= UINT16_MAX) {
+        head.bits = 16;
+        for (std::size_t i = 0; i < row.count; ++i) {
+          offsets.push_back(static_cast<std::uint16_t>(quanta[i] - *least));
+        }
+      }
+    }
     has_elements_ = has_elements_ || !quanta;
     std::memcpy(at(to, there.head_at(slot, row.number)), &head, sizeof head);
-    const std::size_t bytes = row.count * (quanta ? sizeof *quanta : sizeof(T));
-    std::memcpy(at(to, there.row_at(slot, row.number)),
-                quanta ? static_cast<const void*>(quanta) : elements, bytes);
+    const void* const data = !quanta            ? static_cast<const void*>(elements)
+                             : !offsets.empty() ? offsets.data()
+                                                : static_cast<const void*>(quanta);
+    const std::size_t bytes = bytes_of(head, row);
+    std::memcpy(at(to, there.row_at(slot, row.number)), data, bytes);
     sent_ += sizeof head + bytes;
+  }
+  static std::size_t bytes_of(const RowHead& head, const Row& row) {
+    return row.count * (head.bits == joint::as_elements ? sizeof(T) : head.bits / 8);
   }
   void read(const T* row, const Row& of) {
     if (given_.finds_range) range_.join(codec::finite_range(elements, row, of.count));
@@ -169,7 +185,7 @@ class SumWork {
     RowHead head;
     std::memcpy(&head, at(holder, there.head_at(slot, row.number)), sizeof head);
     const bool are_quanta = head.bits != joint::as_elements;
-    const std::size_t bytes = row.count * (are_quanta ? sizeof(std::int32_t) : sizeof(T));
+    const std::size_t bytes = bytes_of(head, row);
     received_ += sizeof head + bytes;
     const std::byte* const data = at(holder, there.row_at(slot, row.number));
     std::vector<T> elements(row.count);
@@ -180,8 +196,10 @@ class SumWork {
       return elements;
     }
     const auto* const quanta = reinterpret_cast<const std::int32_t*>(data);
+    const auto* const offsets = reinterpret_cast<const std::uint16_t*>(data);
     for (std::size_t i = 0; i < row.count; ++i) {
-      elements[i] = any_order::multiply(static_cast<T>(quanta[i]), z_.step);
+      const std::int32_t q = head.bits == 16 ? head.least + offsets[i] : quanta[i];
+      elements[i] = any_order::multiply(static_cast<T>(q), z_.step);
     }
     return elements;
   }

@@ -8,6 +8,7 @@
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/blocks/long_pairs.hpp"
 #include "engine/coll/collective_operation.hpp"
+#include "engine/coll/contribution.hpp"
 #include "engine/coll/joint/joint_broadcast.hpp"
 #include "engine/coll/joint/joint_memory.hpp"
 #include "engine/coll/joint/joint_movement.hpp"
@@ -434,12 +435,25 @@ bool Routing::make_joint() {
   return (!call_.has_own_counts && joint_->follow(operands_.order())) || has_reached();
 }
 
+/// Would this member encode what it brings to a call that kernels could bring as it is?
+bool Routing::would_encode() const {
+  if (spec_.codec == Codec::none) return false;
+  const std::optional<Part> part = joint_->contribution();
+  return part && engine::would_encode(job_, call_, *part, spec_, context_);
+}
+
 void Routing::offer_joint() {
-  agreement_ = context_.agreements().gather(joint_->offer());
+  agreement_ =
+      context_.agreements().gather(would_encode() ? JointCall::told_to_encode() : joint_->offer());
   state_ = State::offering_joint;
 }
 
 void Routing::accept_joint() {
+  if (JointCall::is_to_be_encoded(agreement_->result())) {
+    joint_.reset();
+    pays_ = served_.encodes = true;
+    return serve_otherwise();
+  }
   const JointAnswer answer = joint_->accept(agreement_->result());
   if (answer == JointAnswer::never) mode_.joint.end();
   if (answer == JointAnswer::not_yet) {

@@ -59,6 +59,9 @@ struct Served {
   std::uint32_t tag = 0;    ///< of the blocks; the caller takes it (Context::order())
   schedule::Method method;  ///< by which they travel; of a reduction: results
   bool is_blocking = false;
+  /// Set: it goes as blocks because a member has decided to encode what it brings. Those who encode
+  /// do not ask again whether that pays.
+  bool encodes = false;
 };
 
 /// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.
@@ -158,6 +161,7 @@ class Routing {
   bool may_have_kernels() const;
   bool may_be_joint();
   bool make_joint();
+  bool would_encode() const;
   void offer_joint();
   void accept_joint();
   void serve_otherwise();

@@ -27,6 +27,8 @@ void tell_of_learned(Job& job) {
     char number[32];
     compute([&] { std::snprintf(number, sizeof number, "%.3g GB/s", rate * 1e-9); });
     text += std::string("; ") + policy::peer_names[static_cast<std::size_t>(peer)] + " " + number;
+    const char* const by = job.linked_rate.learned_by();
+    if (peer == policy::Peer::linked && by) text += std::string(", learned by ") + by;
   }
   std::snprintf(profile, sizeof profile, "%s", text.c_str());
 }

@@ -23,17 +23,21 @@ constexpr std::size_t most_measured = 8;
 
 /// A copy that does not take so many times as long as a brief one tells too little.
 constexpr double clearly_longer = 4;
+constexpr int attempts = 4;  ///< at an occasion
 constexpr int most_tries = 16;
+
+/// A copy that takes so long tells enough, once and of the least bytes.
+constexpr double long_seconds = 1e-3;
 
 /// A queue may stand still behind a stream of the program's, which may wait for what the program
 /// does next.
-constexpr std::uint64_t most_ns = 50'000'000;
+constexpr std::uint64_t most_ns = 250'000'000;
 
 /// Seconds of a copy, the shortest of some; 0: the device refuses, or is not done by `end_ns`.
 double copy_seconds(gpu::Queue& queue, int device, std::byte* to, const std::byte* from,
                     std::size_t bytes, std::uint64_t end_ns) {
   double shortest = 0;
-  for (int i = 0; i < times; ++i) {
+  for (int i = 0; i < times && compute([&] { return shortest < long_seconds; }); ++i) {
     const std::uint64_t begin = trace::now_ns();
     const gpu::Event event = queue.copy(to, from, bytes);
     gpu::State state = gpu::State::pending;
@@ -71,7 +75,14 @@ bool LinkedRate::begin(int rank, std::size_t bytes) {
   return true;
 }
 
-void LinkedRate::measure(Job& job, int rank, int device, const std::byte* from, std::size_t bytes) {
+/// There will be no other.
+void LinkedRate::end_tries(int rank) {
+  std::lock_guard lock(mutex_);
+  std::ranges::find(measured_, rank, &Measured::rank)->tries = most_tries;
+}
+
+void LinkedRate::measure(Job& job, int rank, int device, const std::byte* from, std::size_t bytes,
+                         const char* by) {
   if (!begin(rank, bytes)) return;
   bytes = std::min(bytes, most_bytes);
   memory::Buffer to = job.devices.take(device, bytes);
@@ -81,20 +92,28 @@ void LinkedRate::measure(Job& job, int rank, int device, const std::byte* from, 
   const auto seconds = [&](std::size_t some) {
     return copy_seconds(*queue, device, to.data(), from, some, end_ns);
   };
-  const double least = seconds(brief);
-  const double all = least != 0 ? seconds(bytes) : 0;
-  if (all == 0) {
-    std::lock_guard lock(mutex_);
-    given_up_.push_back({std::move(to), std::move(queue)});
-    return;
+  double rate = 0;
+  for (int i = 0; i < attempts && rate == 0; ++i) {
+    const double least = seconds(brief);
+    std::size_t read = least_bytes;
+    double all = least != 0 ? seconds(read) : 0;
+    if (all != 0 && read < bytes && compute([=] { return all < long_seconds; })) {
+      read = bytes;
+      all = seconds(read);
+    }
+    if (all == 0) {
+      end_tries(rank);
+      std::lock_guard lock(mutex_);
+      given_up_.push_back({std::move(to), std::move(queue)});
+      return;
+    }
+    compute([&] {
+      if (all >= clearly_longer * least) rate = static_cast<double>(read) / (all - least);
+    });
   }
-  if (compute([=] { return all < clearly_longer * least; })) return;
-  {
-    std::lock_guard lock(mutex_);
-    std::ranges::find(measured_, rank, &Measured::rank)->tries = most_tries;
-  }
-  const double rate = compute([=] { return static_cast<double>(bytes) / (all - least); });
-  take(job, device, rate);
+  if (rate == 0) return;
+  end_tries(rank);
+  take(job, device, rate, by);
   if (!of_host_) return;
   double known = of_host_->rate.load(std::memory_order_relaxed);
   compute([&] {
@@ -110,13 +129,14 @@ void LinkedRate::hear(Job& job, int device) {
   const std::uint64_t count = of_host_->count.load(std::memory_order_acquire);
   if (heard_.load(std::memory_order_relaxed) == count) return;
   heard_.store(count, std::memory_order_relaxed);
-  take(job, device, of_host_->rate.load(std::memory_order_relaxed));
+  take(job, device, of_host_->rate.load(std::memory_order_relaxed), "another rank of the host");
 }
 
-void LinkedRate::take(Job& job, int device, double rate) {
+void LinkedRate::take(Job& job, int device, double rate, const char* by) {
   if (compute([&] { return rate <= job.policy.rate(policy::Peer::linked); })) return;
   gpu::Gpu* const gpu = gpu::gpu();
   job.policy.learn_linked(rate, gpu ? gpu->speed(device) : 0);
+  learned_by_.store(by, std::memory_order_relaxed);
   mpi::note_change();
 }
 

@@ -108,7 +108,8 @@ bool ReceivePipeline::advance() {
     return false;
   }
   if (longest_.data && status().is_ok() && inbound_->way() == trace::Way::peer) {
-    job_.linked_rate.measure(job_, cut_.peer, longest_.device, longest_.data, longest_.bytes);
+    job_.linked_rate.measure(job_, cut_.peer, longest_.device, longest_.data, longest_.bytes,
+                             "a message");
   }
   // A device that failed may have told the sender, or not.
   const bool by_flag = decoder_->status().is_ok();

@@ -20,14 +20,16 @@ ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operand
       pairs_(pairs),
       blocks_(job, schedule_op(call), operands, context.rank(), context.size(),
               served.method.segments),
-      coding_(coding_of(job, operands, context)) {}
+      coding_(coding_of(job, operands, context, served.encodes)) {}
 
-/// Of a call that asks for something itself.
+/// Of a call that asks for something itself, or of which it is decided that it `encodes`.
 std::optional<Coding> ServedCall::coding_of(const Job& job, const Operands& operands,
-                                            const Context& context) {
+                                            const Context& context, bool encodes) {
   const std::optional<Asked>& asked = operands.asked;
-  if (!asked || !(asked->spec || asked->same_bits)) return std::nullopt;
-  return Coding{.spec = spec_of(job, operands, context), .is_for_root_too = asked->same_bits};
+  if (!encodes && !(asked && (asked->spec || asked->same_bits))) return std::nullopt;
+  return Coding{.spec = spec_of(job, operands, context),
+                .is_decided = encodes,
+                .is_for_root_too = asked && asked->same_bits};
 }
 
 void ServedCall::start(FloatModes) {

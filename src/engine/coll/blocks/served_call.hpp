@@ -37,7 +37,7 @@ class ServedCall final : public CollectiveOperation {
 
  private:
   static std::optional<Coding> coding_of(const Job& job, const Operands& operands,
-                                         const Context& context);
+                                         const Context& context, bool encodes);
   bool begin();
   void open();
   void start_own_copy();

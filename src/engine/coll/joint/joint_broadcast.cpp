@@ -49,6 +49,11 @@ JointBroadcast::JointBroadcast(Job& job, const Collective& call, const Operands&
                JointSum::broadcast_of(context.size(), operands.root), codec::Combine::replace);
 }
 
+std::optional<Part> JointBroadcast::contribution() const {
+  if (!is_root()) return std::nullopt;
+  return part_of(operands_.receive, operands_.receive.reads, 0);
+}
+
 JointBroadcast::Told JointBroadcast::offer() {
   const Blocks& blocks = is_root() ? operands_.receive.reads : operands_.receive.writes;
   const auto type = blocks.number() > 0 ? mpi::type_info(blocks[0].type) : nullptr;

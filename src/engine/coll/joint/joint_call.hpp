@@ -6,8 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
+#include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/joint/joint_memory.hpp"
 #include "engine/job/context.hpp"
@@ -33,6 +35,19 @@ class JointCall : public CollectiveOperation {
 
   /// What all have told, by rank. The same for all. Where it is accepted, the call is under way.
   virtual JointAnswer accept(std::span<const std::uint64_t> told) = 0;
+
+  /// In the place of offer(), by a member that would rather encode what it brings: then the call
+  /// goes as blocks, on all members.
+  static constexpr Told told_to_encode() { return {encodes_bit}; }
+  static bool is_to_be_encoded(std::span<const std::uint64_t> told) {
+    for (std::size_t i = 0; i < told.size(); i += words) {
+      if (told[i] & encodes_bit) return true;
+    }
+    return false;
+  }
+
+  /// What this member brings to others where it is long enough for codecs; else empty.
+  virtual std::optional<Part> contribution() const { return std::nullopt; }
 
   /// Before it is offered: its place in a stream, which outlives accept(). False where its kernel
   /// does not begin behind what that holds by itself, which has to be done first.
@@ -68,6 +83,10 @@ class JointCall : public CollectiveOperation {
   const Collective& call_;
   Context& context_;
   int code_ = MPI_SUCCESS;
+
+ private:
+  /// Of the first word, beside those of JointMemory.
+  static constexpr std::uint64_t encodes_bit = JointMemory::left_bit << 1;
 };
 
 }  // namespace mpress::engine

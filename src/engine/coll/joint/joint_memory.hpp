@@ -125,6 +125,9 @@ class JointMemory {
     return calls_ - numbers + 1;
   }
 
+  /// Has no call been made by what there is?
+  bool is_unused() const { return calls_ == 0; }
+
   /// One call at a time is under way.
   bool is_busy() const { return is_busy_.load(std::memory_order_acquire); }
   void set_busy(bool is_busy) { is_busy_.store(is_busy, std::memory_order_release); }

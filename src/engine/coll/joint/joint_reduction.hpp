@@ -38,6 +38,10 @@ class JointReduction final : public JointCall {
   JointReduction(Job& job, const Collective& call, const Operands& operands, Context& context);
 
   Told offer() override;
+  std::optional<Part> contribution() const override {
+    if (!sum_) return std::nullopt;
+    return piece_of(reduction_, const_cast<void*>(reduction_.input), context_.size());
+  }
   JointAnswer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
   bool follow(StreamOrder* order) override {

@@ -86,6 +86,7 @@ JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* re
   while (has_room(2 * units)) units *= 2;
   has_offered_ = true;
   const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
+  if (ability == Ability::has) measure_link();
   const JointMemory::Routes routes = memory_.routes();
   return {static_cast<std::uint64_t>(ability), word, routes[0], routes[1], units};
 }
@@ -122,6 +123,17 @@ JointAnswer JointSum::accept(std::span<const Told> told, const codec::szp::Grid&
   number_ = memory_.next_calls(joint::laps_of(longest_units(begins_, type_), room));
   give(false);
   return JointAnswer::accepted;
+}
+
+/// By reading the next member's ring, before any kernel writes there: none begins until this member
+/// has told that it has all open. Calls that kernels make teach the policy nothing by themselves,
+/// as each waits for the slowest member.
+void JointSum::measure_link() const {
+  if (memory_.is_on_host() || !memory_.is_unused()) return;
+  const int next = (context_.rank() + 1) % context_.size();
+  job_.linked_rate.measure(job_, context_.world_rank(next), device_,
+                           memory_.memory()[static_cast<std::size_t>(next)], memory_.bytes(),
+                           "a collective call");
 }
 
 JointAnswer JointSum::accept_told(std::span<const std::uint64_t> told,

@@ -108,6 +108,7 @@ class JointSum {
   bool is_reader(int member) const { return (goal_.readers >> member & 1) != 0; }
   bool brings(int member) const { return goal_.source < 0 || member == goal_.source; }
   void give(bool again);
+  void measure_link() const;
 
   Job& job_;
   Context& context_;

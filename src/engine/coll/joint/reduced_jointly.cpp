@@ -4,6 +4,7 @@
 #include "codec/codec.hpp"
 #include "codec/float_environment.hpp"
 #include "codec/szp/format.hpp"
+#include "engine/coll/contribution.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
 #include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
@@ -80,14 +81,17 @@ bool ReducedCall::begins_jointly() {
 
 void ReducedCall::count_jointly() const {
   const std::size_t others = static_cast<std::size_t>(context_.size()) - 1;
+  std::size_t raw_bytes = 0;
   for (int member = 0; member < context_.size(); ++member) {
     if (member == context_.rank()) continue;
+    raw_bytes += joint_->raw_bytes_to(member);
     // Kernels count what goes to all members together.
     count_by_kernel(
         job_, called(), joint_->way(), context_.world_rank(member),
         {joint_->raw_bytes_to(member), joint_->sent_bytes() / others, Codec::szp},
         {joint_->raw_bytes_from(member), joint_->received_bytes() / others, Codec::szp});
   }
+  learn_ratio(job_, call_, own_piece(), spec_, context_, raw_bytes, joint_->sent_bytes());
 }
 
 /// All members find the same: a joint sum, blocks, or that they have to know the range first. An

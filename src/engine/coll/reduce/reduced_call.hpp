@@ -133,6 +133,7 @@ class ReducedCall final : public CollectiveOperation {
   double joined_error() const;
   void end();
   bool pays() const;
+  Part own_piece() const;
   std::unique_ptr<Movement> movement(bool shares, schedule::Op op, const Operand& send,
                                      const Operand& receive, schedule::Schedule schedule,
                                      const Coding* coding, BlockMap::Place place = {}) const;

@@ -4,32 +4,21 @@
 #include <algorithm>
 
 #include "codec/float_environment.hpp"
+#include "engine/coll/contribution.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
-#include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 
-/// Is a piece worth encoding on its way from this rank to the member that is hardest to reach?
+/// Is a piece worth encoding on its way from this rank?
 bool ReducedCall::pays() const {
-  if (job_.config.force) return true;  // what is to be timed could go as it is
-  const int me = context_.rank();
-  int peer = me == 0 ? 1 : 0;
-  for (int other = 0; other < context_.size(); ++other) {
-    if (!context_.share_host(me, other)) peer = other;
-  }
-  const SendArguments arguments{input_, static_cast<MPI_Count>(reduction_.count) / context_.size(),
-                                reduction_.mpi_type(), peer, context_.comm()};
-  const auto type = mpi::type_info(arguments.type);
-  const auto comm = mpi::comm_info(arguments.comm);
-  if (!type || !comm) return false;
-  const SendCall call{called(), call_.family, true};
-  const Location place = locate(job_, arguments.buffer, *type);
-  const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
-  const Message message{call,         arguments,        *type, *comm, comm->world_rank(peer), bytes,
-                        place.device, place.is_readable};
-  return choose(job_, message, false).spec.codec != Codec::none;
+  if (job_.config.force || served_.encodes) return true;
+  return would_encode(job_, call_, own_piece(), spec_, context_);
+}
+
+Part ReducedCall::own_piece() const {
+  return piece_of(reduction_, const_cast<std::byte*>(input_), context_.size());
 }
 
 /// Brought::share.

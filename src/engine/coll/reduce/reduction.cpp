@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/even_piece.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/job/context.hpp"
@@ -64,6 +65,12 @@ std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& oper
     begins[i + 1] = static_cast<std::int64_t>(std::min(reduction.count, end));
   }
   return begins;
+}
+
+Part piece_of(const Reduction& reduction, void* input, int ranks) {
+  const std::uint64_t count = reduction.count / static_cast<std::uint64_t>(ranks);
+  return {input, static_cast<MPI_Count>(count), reduction.mpi_type(),
+          static_cast<std::size_t>(count) * element_size(reduction.type)};
 }
 
 }  // namespace mpress::engine

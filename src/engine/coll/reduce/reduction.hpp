@@ -29,6 +29,7 @@ struct Reduction {
 };
 
 class Job;
+struct Part;
 
 /// Empty where mpress does not serve such a reduction: sums, minima, maxima and products of f32 and
 /// f64, and sums of complex numbers. Does not look where buffers lie.
@@ -42,5 +43,8 @@ std::optional<Reduction> reduction_of(const Operands& operands);
 std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& operands,
                                     const Reduction& reduction, const Context& context,
                                     bool overlaps);
+
+/// What of `input`, where a reduction's contribution begins, one of `ranks` members gets.
+Part piece_of(const Reduction& reduction, void* input, int ranks);
 
 }  // namespace mpress::engine

@@ -1,0 +1,67 @@
+#include "engine/coll/contribution.hpp"
+
+#include <optional>
+
+#include "codec/float_environment.hpp"
+#include "engine/coll/route.hpp"
+#include "engine/job/job.hpp"
+#include "engine/p2p/send/send_message.hpp"
+#include "mpi/objects/type_info.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// A member of another host, where there is one.
+int hardest_to_reach(const Context& context) {
+  const int me = context.rank();
+  int peer = me == 0 ? 1 : 0;
+  for (int other = 0; other < context.size(); ++other) {
+    if (!context.share_host(me, other)) peer = other;
+  }
+  return peer;
+}
+
+/// Calls `use` with the part as a message to that member; its answer, or nothing for handles that
+/// have ended.
+template <typename Use>
+auto as_message(Job& job, const Collective& call, const Part& part, const Spec& spec,
+                const Context& context, Use use)
+    -> std::optional<decltype(use(std::declval<const Message&>()))> {
+  const auto type = mpi::type_info(part.type);
+  const auto comm = mpi::comm_info(context.comm());
+  if (!type || !comm) return std::nullopt;
+  SendArguments arguments{part.data, part.count, part.type, hardest_to_reach(context),
+                          context.comm()};
+  arguments.spec = spec;
+  const SendCall sending{trace::Called{call.op}, call.family, true};
+  const Location place = locate(job, part.data, *type);
+  return use(Message{sending, arguments, *type, *comm, comm->world_rank(arguments.destination),
+                     part.bytes, place.device, place.is_readable});
+}
+
+}  // namespace
+
+bool would_encode(Job& job, const Collective& call, const Part& part, const Spec& spec,
+                  const Context& context) {
+  return as_message(job, call, part, spec, context,
+                    [&](const Message& message) {
+                      return choose(job, message, false).spec.codec != Codec::none;
+                    })
+      .value_or(false);
+}
+
+void learn_ratio(Job& job, const Collective& call, const Part& part, const Spec& spec,
+                 const Context& context, std::size_t raw_bytes, std::size_t wire_bytes) {
+  if (raw_bytes == 0) return;
+  as_message(job, call, part, spec, context, [&](const Message& message) {
+    const auto wire_of_part = compute([&] {
+      return static_cast<std::size_t>(static_cast<double>(part.bytes) *
+                                      static_cast<double>(wire_bytes) /
+                                      static_cast<double>(raw_bytes));
+    });
+    job.policy.encoded(subject_of(job, message, spec.codec), wire_of_part, 0);
+    return true;
+  });
+}
+
+}  // namespace mpress::engine
