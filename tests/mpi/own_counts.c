@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   CHECK_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
   CHECK_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   const int rank = check_rank;
-  const size_t bytes = ((size_t)size * MOST + KEPT) * sizeof(float);
+  const size_t bytes = ((size_t)size * MOST + (is_kept ? KEPT : 0)) * sizeof(float);
   struct Memory out = memory_on(rank % 2, bytes), in = memory_on(rank % 2, bytes);
   int sent[64], at_sent[64], got[64], at_got[64];
   for (int call = 0; call < CALLS; ++call) {
