@@ -3,7 +3,7 @@
     mpiexec -n N python mpi4py_suite.py TESTS OUTCOMES PLACE MODULE...
 
 PLACE is host, few, device, communicator or device-communicator. A module's name may be followed by
-a point and that of one of its cases.
+a point and a pattern for the names of its cases.
 
 TESTS is the folder `test` of mpi4py's source distribution. OUTCOMES/rank-R.jsonl gets a line a
 test, [id, outcome], written when the test ends; a subtest that fails gets a line of its own.
@@ -22,6 +22,7 @@ import json
 import sys
 import types
 import unittest
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 SCALED = ("test_p2p_buf", "test_p2p_buf_matched", "test_p2p_buf_part")
@@ -173,8 +174,16 @@ def use_communicators(module):
 
 
 class Loader(unittest.TestLoader):
-    """Leaves out the tests of calls that the MPI lacks. mpi4py looks calls up, and finds mpress's:
-    those end the job."""
+    """Of cases with such names. Leaves out the tests of calls that the MPI lacks. mpi4py looks
+    calls up, and finds mpress's: those end the job."""
+
+    def __init__(self, pattern):
+        super().__init__()
+        self.pattern = pattern
+
+    def loadTestsFromTestCase(self, case):
+        fits = fnmatchcase(case.__name__, self.pattern)
+        return super().loadTestsFromTestCase(case) if fits else self.suiteClass()
 
     def getTestCaseNames(self, case):
         from mpi4py import MPI
@@ -252,18 +261,14 @@ def main(tests, outcomes, place, *modules):
         )
         # Some modules open a session when they are imported, and then mpress sends no more frames.
         for named in sorted(modules, key=lambda named: named.split(".")[0] not in SCALED):
-            name, _, case = named.partition(".")
+            name, _, pattern = named.partition(".")
             module = importlib.import_module(name)
             if name in SCALED:
                 scaled = scaled or scaled_arrays(importlib.import_module("arrayimpl"), place)
                 module.arrayimpl = scaled
             if "communicator" in place:
                 use_communicators(module)
-            loader = Loader()
-            if case:
-                runner.run(loader.loadTestsFromTestCase(getattr(module, case)))
-            else:
-                runner.run(loader.loadTestsFromModule(module))
+            runner.run(Loader(pattern or "*").loadTestsFromModule(module))
 
 
 if __name__ == "__main__":

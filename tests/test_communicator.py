@@ -11,7 +11,7 @@ from random import SystemRandom
 import pytest
 from conftest import ROOT, execute
 from test_mpi4py import FORCED as RUN_FORCED
-from test_mpi4py import cupy_env, outcomes, tests_of_mpi4py  # noqa: F401
+from test_mpi4py import cupy_env, outcomes, tests_of_mpi4py, without_duplicates  # noqa: F401
 
 CHECKS = ROOT / "tests" / "communicator_checks.py"
 FORCED = {"MPRESS_FORCE": "1"}
@@ -23,6 +23,9 @@ SUITE = (
     "cco_vec", "cco_nb_buf", "cco_nb_vec", "cco_pr_buf", "cco_pr_vec", "cco_ngh_buf",
     "cco_pr_ngh_buf", "cco_obj", "cco_ngh_obj", "msgzero",
 )  # fmt: skip
+FEW = without_duplicates(
+    SUITE, ("p2p_obj", "p2p_buf_matched", "cco_nb_buf", "cco_obj", "cco_ngh_obj")
+)
 # What goes other ways among three ranks than between two.
 OF_THREE = (
     "p2p_buf.TestP2PBufWorld", "cco_buf.TestCCOBufWorld", "cco_vec.TestCCOVecWorld",
@@ -143,7 +146,11 @@ def all_passed(folder, ranks, least, done):
 
 @pytest.mark.parametrize(
     ("ranks", "names", "least"),
-    [(2, SUITE, 350), (3, OF_THREE, 50), pytest.param(3, SUITE, 350, marks=pytest.mark.extended)],
+    [
+        (2, FEW, 250),
+        (3, OF_THREE, 50),
+        *(pytest.param(n, SUITE, 350, marks=pytest.mark.extended) for n in (2, 3)),
+    ],
 )
 def test_own_suite(ranks, names, least, mpirun, mpi4py_env, tests_of_mpi4py, tmp_path):  # noqa: F811
     args = [RUNNER, tests_of_mpi4py, tmp_path, "communicator", *(f"test_{name}" for name in names)]
