@@ -215,19 +215,19 @@ class Members {
   template <class T>
   std::vector<T> make(Data data, std::size_t count, unsigned member) {
     std::vector<T> x(count);
+    const double* const noise = cut_of_noise(count);
+    const double* const wave = cut_of_wave(count, member);
     for (std::size_t i = 0; i < count; ++i) {
-      const double phase = 1e-3 * static_cast<double>(i) + member;
-      const double noise = uniform_(random_);
-      const double value = data == Data::smooth ? std::sin(phase)
-                           : data == Data::tiny ? 1e-6 * noise
-                           : data == Data::wide ? 4000 * std::sin(phase) + noise
-                                                : noise;
+      const double value = data == Data::smooth ? wave[i]
+                           : data == Data::tiny ? 1e-6 * noise[i]
+                           : data == Data::wide ? 4000 * wave[i] + noise[i]
+                                                : noise[i];
       x[i] = static_cast<T>(value);
     }
     constexpr T most = std::numeric_limits<T>::max();
     if (data == Data::greatest) {
       for (std::size_t i = 0; i < count; ++i) {
-        const double part = 1 - std::abs(uniform_(random_)) * (i % 5 == 0 ? 1e-6 : 0.5);
+        const double part = 1 - std::abs(noise[i]) * (i % 5 == 0 ? 1e-6 : 0.5);
         x[i] = member > 0 ? 0 : static_cast<T>(i % 3 == 0 ? most : most * part) * (i % 2 ? 1 : -1);
       }
     }
@@ -239,6 +239,20 @@ class Members {
       x[random_() % count] = values[random_() % std::size(values)];
     }
     return x;
+  }
+
+  /// All data is cut from the same noise and the same wave, as those take long to make.
+  const double* cut_of_noise(std::size_t count) {
+    while (noise_.size() < count + most_skip) noise_.push_back(uniform_(random_));
+    return noise_.data() + random_() % most_skip;
+  }
+  const double* cut_of_wave(std::size_t count, unsigned member) {
+    constexpr std::size_t apart = 1000;  // members, of which each has a phase
+    const std::size_t first = apart * member;
+    while (wave_.size() < first + count) {
+      wave_.push_back(std::sin(static_cast<double>(wave_.size()) / apart));
+    }
+    return wave_.data() + first;
   }
 
   std::byte* input(unsigned i, const Case& one, std::size_t width) const {
@@ -276,8 +290,10 @@ class Members {
                                     .finds_range = one.finds_range});
   }
 
+  static constexpr std::size_t most_skip = 1 << 12;
   const bool is_on_host_;
   const std::size_t most_;
+  std::vector<double> noise_, wave_;
   std::vector<std::uint32_t> units_;
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::unique_ptr<Block>> memory_, data_, tally_;
