@@ -46,11 +46,13 @@ static int is_data(const struct Kind* kind, int byte) {
   return kind->size == kind->extent || byte % kind->extent % 24 < 16;
 }
 
-/* What an item's byte holds on its way from one rank to another: floats that compress. */
-static char value(int round, int from, int to, const struct Kind* kind, int byte) {
-  const int width = kind->type == MPI_FLOAT || kind->type == MPI_INT ? 4 : 8;
-  char bytes[8];
-  const int at = byte / width;
+/* Bytes of an element. */
+static int width_of(const struct Kind* kind) {
+  return kind->type == MPI_FLOAT || kind->type == MPI_INT ? 4 : 8;
+}
+
+/* What an element holds on its way from one rank to another: floats that compress. */
+static void set_element(char bytes[8], int round, int from, int to, int width, int at) {
   if (width == 4) {
     const float x = (float)(round + 1) + 17.f * (float)from + (float)to + 1e-2f * (float)(at / 8);
     memcpy(bytes, &x, 4);
@@ -58,20 +60,23 @@ static char value(int round, int from, int to, const struct Kind* kind, int byte
     const double x = round + 1 + 17. * from + to + 1e-2 * (at / 8);
     memcpy(bytes, &x, 8);
   }
-  return bytes[byte % width];
 }
 
 static void fill(char* block, int round, int from, int to, const struct Kind* kind, int items) {
-  for (int i = 0; i < items * kind->extent; ++i) {
-    if (is_data(kind, i)) block[i] = value(round, from, to, kind, i);
+  const int width = width_of(kind);
+  for (int at = 0; at * width < items * kind->extent; ++at) {
+    if (is_data(kind, at * width)) set_element(block + at * width, round, from, to, width, at);
   }
 }
 
 static int is_right(const char* block, int round, int from, int to, const struct Kind* kind,
                     int items) {
-  for (int i = 0; i < items * kind->extent; ++i) {
-    const char expected = is_data(kind, i) ? value(round, from, to, kind, i) : guard;
-    if (block[i] != expected) return 0;
+  const int width = width_of(kind);
+  for (int at = 0; at * width < items * kind->extent; ++at) {
+    char expected[8];
+    memset(expected, guard, sizeof expected);
+    if (is_data(kind, at * width)) set_element(expected, round, from, to, width, at);
+    if (memcmp(block + at * width, expected, (size_t)width) != 0) return 0;
   }
   return 1;
 }
