@@ -40,6 +40,18 @@ static inline int same_f32(const float* values, int count, int seed) {
   return 1;
 }
 
+/* sin(1e-3 * at), of at >= 0: those that were asked for once are looked up. Of one thread. */
+static inline double wave_at(long at) {
+  static double* known;
+  static long number;
+  if (at >= number) {
+    const long more = at + 100000;
+    known = (double*)realloc(known, (size_t)more * sizeof *known);
+    for (; number < more; ++number) known[number] = sin(1e-3 * (double)number);
+  }
+  return known[at];
+}
+
 /* Bits of which no two are alike for long: nothing compresses them. Some are not a number. */
 static inline void fill_noise(void* values, size_t bytes, unsigned seed) {
   unsigned state = seed * 2654435761u + 12345u;

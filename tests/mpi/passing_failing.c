@@ -10,11 +10,11 @@ enum { count = 400000, warm = 6 };
 
 static void check_block(const char* data, int call) {
   const float* const got = (const float*)data;
-  for (int i = 0; i < count; ++i) CHECK(fabs(got[i] - sin(1e-3 * i + call)) <= 1e-3);
+  for (int i = 0; i < count; ++i) CHECK(fabs(got[i] - wave_at(i + 1000 * call)) <= 1e-3);
 }
 
 static int broadcast(int rank, int call, struct Memory* out, struct Memory* in) {
-  for (int i = 0; i < count; ++i) ((float*)out->shadow)[i] = (float)sin(1e-3 * i + call);
+  for (int i = 0; i < count; ++i) ((float*)out->shadow)[i] = (float)wave_at(i + 1000 * call);
   if (rank == 0) put(out);
   return MPI_Bcast(rank == 0 ? out->data : in->data, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
 }

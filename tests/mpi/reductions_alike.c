@@ -17,12 +17,16 @@ static int rank, size;
  * for bounds of 1e-4, or just not; all of them quanta. */
 static double value(int contribution, int64_t i, double large) {
   if (large > 0 && contribution == 0 && i % 4999 == 17) return large;
-  return sin(1e-3 * (double)i + contribution) + 2;
+  return wave_at((long)i + 1000L * contribution) + 2;
 }
 
 static uint64_t hash_of(uint64_t hash, const void* data, size_t bytes) {
-  for (size_t i = 0; i < bytes; ++i)
-    hash = (hash ^ ((const unsigned char*)data)[i]) * 0x100000001b3u;
+  uint32_t word;
+  for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
+    memcpy(&word, (const char*)data + i, sizeof word);
+    hash = (hash ^ word) * 0x100000001b3u;
+    hash ^= hash >> 29;
+  }
   return hash;
 }
 

@@ -72,12 +72,12 @@ int main(int argc, char** argv) {
           {1e-6, 0, 0},     {1e-6, 0, 1},
       };
       for (int warm = 0; warm < 6; ++warm) { /* until memory is open, and calls are expected */
-        for (int i = 0; i < count; ++i) set(is_f32, i, 0.91 * sin(1e-3 * i + rank));
+        for (int i = 0; i < count; ++i) set(is_f32, i, 0.91 * wave_at(i + 1000 * rank));
         both(count, is_f32);
       }
       for (size_t r = 0; r < sizeof rounds / sizeof *rounds; ++r) {
         for (int i = 0; i < count; ++i) {
-          const double value = rounds[r].scale * sin(1e-3 * i + rank);
+          const double value = rounds[r].scale * wave_at(i + 1000 * rank);
           set(is_f32, i,
               rank == 1 && i == count - 1 && rounds[r].last != 0 ? rounds[r].last : value);
         }
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   for (int round = 0; round < 40; ++round) {
     for (int k = 0; k < 2; ++k) {
       const double scale = k == 0 ? 0.91 : pow(1.1, round);
-      for (int i = 0; i < counts[k]; ++i) set(1, i, scale * sin(1e-3 * i + rank));
+      for (int i = 0; i < counts[k]; ++i) set(1, i, scale * wave_at(i + 1000 * rank));
       *(k == 0 ? &steady_looks : &changing_looks) += (unsigned)both(counts[k], 1);
     }
   }
