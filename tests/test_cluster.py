@@ -111,7 +111,13 @@ if world.rank == 0: print("two hosts")
 """
 
 
-def test_a_program_runs_across_hosts(netns, mpi, tmp_path):
+@pytest.fixture
+def patient(mpi, mpi4py_env) -> dict[str, str]:
+    """What makes ranks sleep that wait, as elsewhere."""
+    return {**mpi.env, **mpi4py_env}
+
+
+def test_a_program_runs_across_hosts(netns, mpi, patient, tmp_path):
     if mpi.name != "default":
         pytest.skip("started by the launcher of .venv")
     program = tmp_path / "program.py"
@@ -119,7 +125,7 @@ def test_a_program_runs_across_hosts(netns, mpi, tmp_path):
     for options in ([], ["--codec", "mpc", "--force"]):
         command = [sys.executable, DRIVER, "run", "--hosts", "2", "--rate", "1gbit", "-n", "4"]
         command += [*options, "--"]
-        done = execute([*command, sys.executable, program])
+        done = execute([*command, sys.executable, program], patient)
         assert done.status == 0 and "two hosts" in done.stdout, done.output
 
 
@@ -134,7 +140,7 @@ assert (np.abs(theirs[:: 1 << 16] - np.arange(world.size) - world.rank / world.s
 """
 
 
-def test_jobs_that_compress_all_measure_links(netns, mpi, tmp_path):
+def test_jobs_that_compress_all_measure_links(netns, mpi, patient, tmp_path):
     """256 KB a pair are long on such links, and short on those that are assumed."""
     if mpi.name != "default":
         pytest.skip("started by the launcher of .venv")
@@ -142,7 +148,7 @@ def test_jobs_that_compress_all_measure_links(netns, mpi, tmp_path):
     program.write_text(ALLTOALL)
     command = [sys.executable, DRIVER, "run", "--hosts", "4", "--rate", "200mbit"]
     command += ["--codec", "zfp:24", "--force", "--report", report, "--", sys.executable, program]
-    done = execute(command, {"MPRESS_LEARN": "auto"})
+    done = execute(command, {**patient, "MPRESS_LEARN": "auto"})
     assert done.status == 0, done.output
     rows = json.loads(report.read_text())["rows"]
     taken = {row["algorithm"] for row in rows if row["operation"] == "MPI_Alltoall"}
@@ -171,7 +177,9 @@ def test_what_a_killed_driver_left_is_removed(netns):
 @pytest.mark.parametrize(
     ("before", "after", "count"), [("20gbit", "100mbit", 60), ("100mbit", "20gbit", 280)]
 )
-def test_a_link_that_changes_is_learned_again(before, after, count, cluster, netns, tmp_path):
+def test_a_link_that_changes_is_learned_again(
+    before, after, count, cluster, netns, patient, tmp_path
+):
     """While the program runs, which is told of neither rate. Of messages that are encoded, as they
     are on a slow link, few are timed."""
     report = tmp_path / "report.json"
@@ -180,7 +188,7 @@ def test_a_link_that_changes_is_learned_again(before, after, count, cluster, net
         command = [BIN / "mpress", "run", "-n", 2, "--codec", "mpc", "--report", report,
                    "--mpiexec", shlex.join(hosts.mpiexec(2)), "--", sys.executable, *program,
                    tmp_path / "seconds.json", tmp_path]  # fmt: skip
-        settings = {"XDG_CACHE_HOME": str(tmp_path), "MPRESS_PROFILE": ""}
+        settings = {**patient, "XDG_CACHE_HOME": str(tmp_path), "MPRESS_PROFILE": ""}
         driver = subprocess.Popen([str(word) for word in command],
                                   env=cluster.environment() | settings)  # fmt: skip
         while not (tmp_path / "waits").exists():
