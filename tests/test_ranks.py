@@ -30,7 +30,8 @@ def program(mpi: Mpi, build_dir: Path) -> list[str]:
 
 @pytest.fixture
 def ranks(program: list[str], mpirun: Run) -> Run:
-    """ranks(n, test, ranks_a_host=0, env=None): one of tests/ranks on n ranks."""
+    """ranks(n, test, ranks_a_host=0, env=None): one of tests/ranks on n ranks, or several with
+    commas between them."""
 
     def run(n: int, test: str, ranks_a_host: int = 0, **options: object) -> Finished:
         return mpirun(n, program[0], [program[1], test, str(ranks_a_host)], **options)
@@ -45,15 +46,14 @@ def check(done: Finished, n: int) -> None:
 
 # One host; pretended hosts of one, two and three ranks, so that all, or some, go by MPI.
 @pytest.mark.parametrize(("n", "ranks_a_host"), [(2, 0), (3, 1), (4, 2), (7, 3)])
-@pytest.mark.parametrize("test", ["agree", "agree_at_once", "gather", "orders"])
-def test_members_agree(ranks: Run, test: str, n: int, ranks_a_host: int) -> None:
-    check(ranks(n, test, ranks_a_host), n)
+def test_members_agree(ranks: Run, n: int, ranks_a_host: int) -> None:
+    check(ranks(n, "agree,agree_at_once,gather,orders", ranks_a_host), n)
 
 
 @pytest.mark.parametrize("ranks_a_host", [0, 2])
-@pytest.mark.parametrize("test", ["freed", "refused", "mismatch", "threads"])
-def test_contexts(ranks: Run, test: str, ranks_a_host: int) -> None:
-    check(ranks(4, test, ranks_a_host), 4)
+@pytest.mark.parametrize("tests", ["freed,refused,mismatch", "threads"])
+def test_contexts(ranks: Run, tests: str, ranks_a_host: int) -> None:
+    check(ranks(4, tests, ranks_a_host), 4)
 
 
 @pytest.mark.parametrize("threaded", [False, True])
