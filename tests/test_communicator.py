@@ -148,7 +148,7 @@ def all_passed(folder, ranks, least, done):
     ("ranks", "names", "least"),
     [
         (2, FEW, 250),
-        (3, OF_THREE, 50),
+        pytest.param(3, OF_THREE, 50, marks=pytest.mark.extended),
         *(pytest.param(n, SUITE, 350, marks=pytest.mark.extended) for n in (2, 3)),
     ],
 )

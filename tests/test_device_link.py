@@ -255,7 +255,16 @@ def test_ways_that_change(part, without, setting, mpi_program, mpress_run, linke
         assert (linked_messages(done, 0, 1) > 8) == (not without)
 
 
-@pytest.mark.parametrize(("failing", "after"), [(0, 1), (0, 9), (0, 20), (1, 0), (1, 4), (1, 30)])
+LATE = [(0, 20), (1, 30)]  # the device that fails, and after how much work
+
+
+@pytest.mark.parametrize(
+    ("failing", "after"),
+    [
+        *[(0, 1), (0, 9), (1, 0), (1, 4)],
+        *(pytest.param(*one, marks=pytest.mark.extended) for one in LATE),
+    ],
+)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_device_that_fails(setting, failing, after, mpi_program, mpress_run, linked):
     options, env = SETTINGS[setting]

@@ -28,10 +28,7 @@ SETTINGS = {
 # Messages go from GPU to GPU where they can; most settings are about the way by the host.
 BY_HOST = {"MPRESS_LINK": "mpi"}
 EXTENDED = pytest.mark.extended
-SETTINGS_OF_ALL = (
-    "as they are", "encoded, in chunks", "encoded, with little memory", "linked",
-    "linked, encoded, in chunks",
-)  # fmt: skip
+SETTINGS_OF_ALL = ("as they are", "encoded, in chunks", "linked, encoded, in chunks")
 
 
 def totals(done):

@@ -47,7 +47,7 @@ def draw(mpi, mpirun, mpi4py_env, simulated_gpu, tmp_path):
     return run
 
 
-@pytest.mark.parametrize(("ranks", "examples"), [(1, 40), (3, 60), (8, 40)])
+@pytest.mark.parametrize(("ranks", "examples"), [(1, 40), (3, 60), (8, 25)])
 def test_random_calls(ranks, examples, draw):
     draw(ranks, ranks, examples, None, ranks == 3)
 

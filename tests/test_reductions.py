@@ -163,7 +163,7 @@ def test_without_messages(
 
 
 @pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=EXTENDED)])
-@pytest.mark.parametrize("link", ["peer", "host"])
+@pytest.mark.parametrize("link", ["peer", pytest.param("host", marks=EXTENDED)])
 def test_sums_that_begin_before_the_range_is_known(
     ranks, link, mpi, mpi_program, mpress_run, simulated_gpu
 ):
