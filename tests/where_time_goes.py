@@ -47,7 +47,7 @@ class Times:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = report.nodeid.partition("@")[0]  # as xdist appends groups
         self.wall[name] += report.duration
-        self.cpu[name] += report.cpu_seconds
+        self.cpu[name] += getattr(report, "cpu_seconds", 0.0)  # none where the process was killed
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.file:
