@@ -170,6 +170,16 @@ double Policy::raw_seconds(Path path, const Wire& costs, double bytes) const {
   return (by_mpi ? *by_mpi : costs.message()).at(bytes);
 }
 
+/// As two H200s took for 4 to 256 MB that one brings to the other, or both add up.
+double Policy::raw_seconds(const Subject& subject, const Wire& costs) const {
+  constexpr double of_kernels = 30e-6;
+  constexpr double slower = 1.18;  // than copies
+  const double alone =
+      subject.raw_share * raw_seconds(subject.path, costs, static_cast<double>(subject.bytes));
+  const bool by_kernels = subject.raw_by_kernels && subject.path.peer == Peer::linked;
+  return by_kernels ? of_kernels + slower * alone : alone;
+}
+
 LinkCosts Policy::link_costs(Path path) const {
   return compute([&] { return costs_of_link(path); });
 }
@@ -259,7 +269,7 @@ Verdict Policy::verdict(const Subject& subject) {
   if (!costs.message()) return Verdict::unknown;
   const auto bytes = static_cast<double>(subject.bytes);
   if (!could_pay(subject.path, subject.codec, costs, bytes)) return Verdict::link;
-  const double raw = subject.raw_share * raw_seconds(subject.path, costs, bytes);
+  const double raw = raw_seconds(subject, costs);
   const std::optional<CodecSeconds> measured = codec_seconds(subject.path, subject.codec, bytes);
   const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
   Ratios::Seen& own = subject.ratios->at(subject.codec, subject.type, subject.bytes);

@@ -30,6 +30,9 @@ struct Subject {
   std::shared_ptr<Ratios> ratios;  ///< of its communicator
   /// What it takes raw, of what one takes by itself, where beside others a payload does not.
   double raw_share = 1;
+  /// Raw, kernels of all members of a collective call would bring it, across a link between
+  /// devices.
+  bool raw_by_kernels = false;
 };
 
 /// By host memory that GPUs have pinned, where each has several others' blocks on their way both
@@ -156,6 +159,7 @@ class Policy {
   LinkCosts costs_of_link(Path path) const;
   bool could_pay(Path path, Codec codec, const Wire& costs, double bytes) const;
   double raw_seconds(Path path, const Wire& costs, double bytes) const;
+  double raw_seconds(const Subject& subject, const Wire& costs) const;
   CodecSeconds seen_seconds(const Subject& subject) const;
   CodecSeconds least_seconds(Path path, Codec codec, double bytes) const;
   std::optional<CodecSeconds> codec_seconds(Path path, Codec codec, double bytes) const;

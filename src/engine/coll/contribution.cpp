@@ -25,15 +25,16 @@ int hardest_to_reach(const Context& context) {
 /// have ended.
 template <typename Use>
 auto as_message(Job& job, const Collective& call, const Part& part, const Spec& spec,
-                const Context& context, Use use)
-    -> std::optional<decltype(use(std::declval<const Message&>()))> {
+                const Context& context, bool raw_by_kernels,
+                Use use) -> std::optional<decltype(use(std::declval<const Message&>()))> {
   const auto type = mpi::type_info(part.type);
   const auto comm = mpi::comm_info(context.comm());
   if (!type || !comm) return std::nullopt;
   SendArguments arguments{part.data, part.count, part.type, hardest_to_reach(context),
                           context.comm()};
   arguments.spec = spec;
-  const SendCall sending{trace::Called{call.op}, call.family, true};
+  SendCall sending{trace::Called{call.op}, call.family, true};
+  sending.raw_by_kernels = raw_by_kernels;
   const Location place = locate(job, part.data, *type);
   return use(Message{sending, arguments, *type, *comm, comm->world_rank(arguments.destination),
                      part.bytes, place.device, place.is_readable});
@@ -42,8 +43,8 @@ auto as_message(Job& job, const Collective& call, const Part& part, const Spec& 
 }  // namespace
 
 bool would_encode(Job& job, const Collective& call, const Part& part, const Spec& spec,
-                  const Context& context) {
-  return as_message(job, call, part, spec, context,
+                  const Context& context, bool raw_by_kernels) {
+  return as_message(job, call, part, spec, context, raw_by_kernels,
                     [&](const Message& message) {
                       return choose(job, message, false).spec.codec != Codec::none;
                     })
@@ -53,7 +54,7 @@ bool would_encode(Job& job, const Collective& call, const Part& part, const Spec
 void learn_ratio(Job& job, const Collective& call, const Part& part, const Spec& spec,
                  const Context& context, std::size_t raw_bytes, std::size_t wire_bytes) {
   if (raw_bytes == 0) return;
-  as_message(job, call, part, spec, context, [&](const Message& message) {
+  as_message(job, call, part, spec, context, false, [&](const Message& message) {
     const auto wire_of_part = compute([&] {
       return static_cast<std::size_t>(static_cast<double>(part.bytes) *
                                       static_cast<double>(wire_bytes) /

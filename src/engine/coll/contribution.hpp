@@ -17,9 +17,10 @@ class Job;
 struct Collective;
 
 /// Would this rank encode `part` by `spec` on its way to the member that is the hardest to reach?
-/// The answer counts as one about a message: see Policy::judge().
+/// `raw_by_kernels`: else kernels of all members bring it, in the place of messages. The answer
+/// counts as one about a message: see Policy::judge().
 bool would_encode(Job& job, const Collective& call, const Part& part, const Spec& spec,
-                  const Context& context);
+                  const Context& context, bool raw_by_kernels);
 
 /// Tells the policy that `raw_bytes` of data like `part` became `wire_bytes`. The part's types and
 /// the communicator are still there.

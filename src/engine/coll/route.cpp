@@ -439,7 +439,7 @@ bool Routing::make_joint() {
 bool Routing::would_encode() const {
   if (spec_.codec == Codec::none) return false;
   const std::optional<Part> part = joint_->contribution();
-  return part && engine::would_encode(job_, call_, *part, spec_, context_);
+  return part && engine::would_encode(job_, call_, *part, spec_, context_, true);
 }
 
 void Routing::offer_joint() {

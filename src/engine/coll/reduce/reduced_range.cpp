@@ -14,7 +14,7 @@ namespace mpress::engine {
 /// Is a piece worth encoding on its way from this rank?
 bool ReducedCall::pays() const {
   if (job_.config.force || served_.encodes) return true;
-  return would_encode(job_, call_, own_piece(), spec_, context_);
+  return would_encode(job_, call_, own_piece(), spec_, context_, false);
 }
 
 Part ReducedCall::own_piece() const {

@@ -71,6 +71,7 @@ struct SendCall {
   /// SendOperation::start().
   LaunchBatch* batch = nullptr;
   Driven driven = {};
+  bool raw_by_kernels = false;  ///< as policy::Subject has it
 };
 
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest

@@ -85,7 +85,8 @@ policy::Subject glance_at_subject(const Job& job, const Message& message, Codec 
           *message.type.element,
           message.bytes,
           std::move(unowned),
-          is_in_window ? policy::raw_share_in_windows : 1};
+          is_in_window ? policy::raw_share_in_windows : 1,
+          message.call.raw_by_kernels};
 }
 
 policy::Subject subject_of(const Job& job, const Message& message, Codec codec) {
