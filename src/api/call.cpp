@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/stream_order.hpp"
 #include "engine/job/job.hpp"
-#include "engine/stream_order.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "trace/message.hpp"
@@ -124,8 +124,9 @@ int Call::open_stream(MPI_Comm comm, const mpress_call& call,
   for (const void* buffer : buffers) {
     const int other = buffer ? gpu::locate(buffer) : gpu::host;
     if (other == gpu::host || other == device || !asked_.order) continue;
-    const int code = engine::await(*job, other, gpu::gpu()->default_work(other));
-    if (code != MPI_SUCCESS) return raise(comm, code, "a device failed before a buffer was read");
+    const Status status = engine::await(*job, other, gpu::gpu()->default_work(other));
+    if (status.is_ok()) continue;
+    return raise(comm, job->code_of(status), "a device failed before a buffer was read");
   }
   asked_.names_stream = streams != Streams::implied;
   const bool is_behind = asked_.order && (streams != Streams::awaited || asked_.order->await());

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "api/start.hpp"
-#include "engine/asked.hpp"
+#include "core/asked.hpp"
 
 namespace mpress::api {
 

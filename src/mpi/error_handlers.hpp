@@ -123,4 +123,12 @@ class HeldError {
   }
 };
 
+/// A scope without an object: an error that MPI raises between the two belongs to no call, and is
+/// raised later. Of rounds of progress, whose errors are the operations' own.
+inline void begin_scope_of_no_call() { ErrorNotes::enter(); }
+inline void end_scope_of_no_call() {
+  if (ErrorNotes::innermost()) ErrorNotes::postpone(ErrorNotes::take());
+  ErrorNotes::leave();
+}
+
 }  // namespace mpress::mpi

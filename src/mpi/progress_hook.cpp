@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/hook_rules.hpp"
 #include "mpi/calls/calls.hpp"
 
 namespace mpress::mpi {
@@ -15,25 +16,24 @@ std::atomic<bool (*)()> own_poll{nullptr};
 std::atomic<bool> is_called{false};  ///< MPI calls the hook, or is about to
 std::atomic<bool> is_removed{false};
 std::atomic<int> inside{0};  ///< threads in the hook
-thread_local bool is_inside = false;
 
 class Inside {
  public:
   Inside() {
-    is_inside = true;
+    engine::keeps_hook_rules = true;
     inside.fetch_add(1);  // before the look at is_removed, as remove_progress_hook() does both
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
   ~Inside() {
     inside.fetch_sub(1);
-    is_inside = false;
+    engine::keeps_hook_rules = false;
   }
 };
 
 /// Runs poll() once. Returns whether MPI shall go on calling it. Not every MPI has hooks.
 [[maybe_unused]] bool run() {
-  if (is_inside) return true;
+  if (engine::keeps_hook_rules) return true;
   const Inside here;
   const auto poll = own_poll.load();
   bool goes_on = false;
@@ -124,7 +124,7 @@ bool is_there() { return false; }
 bool has_progress_hook() { return is_there(); }
 
 bool add_progress_hook(bool (*poll)()) {
-  if (is_inside) return true;  // run() asks again
+  if (engine::keeps_hook_rules) return true;  // run() asks again
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (is_called.load()) return true;
   if (is_removed.load() || !is_there()) return false;
@@ -134,10 +134,10 @@ bool add_progress_hook(bool (*poll)()) {
   return false;
 }
 
-bool in_progress_hook() { return is_inside; }
+bool in_progress_hook() { return engine::keeps_hook_rules; }
 
-HookRules::HookRules() : held_before_(std::exchange(is_inside, true)) {}
-HookRules::~HookRules() { is_inside = held_before_; }
+HookRules::HookRules() : held_before_(std::exchange(engine::keeps_hook_rules, true)) {}
+HookRules::~HookRules() { engine::keeps_hook_rules = held_before_; }
 
 void remove_progress_hook() {
   is_removed.store(true);

@@ -1,9 +1,9 @@
 // Calls that mpress leaves to MPI, and that may wait for other ranks: those may wait in turn for
-// what is under way here, which gets on meanwhile (engine/progress/blocking.hpp).
+// what is under way here, which gets on meanwhile (engine/job/blocking.hpp).
 
 #include "preload/blocking_calls.hpp"
 
-#include "engine/progress/blocking.hpp"
+#include "engine/job/blocking.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
 

@@ -12,8 +12,8 @@
 
 #include "engine/coll/staged_call.hpp"
 #include "engine/coll/stand_in.hpp"
+#include "engine/job/blocking.hpp"
 #include "engine/job/job.hpp"
-#include "engine/progress/blocking.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "preload/narrowing.hpp"
 #include "trace/message.hpp"

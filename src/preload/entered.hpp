@@ -1,9 +1,9 @@
 // How calls of MPI's that move data begin.
 #pragma once
 
-#include "engine/asked.hpp"
+#include "core/asked.hpp"
+#include "engine/job/blocking.hpp"
 #include "engine/job/job.hpp"
-#include "engine/progress/blocking.hpp"
 
 namespace mpress::preload {
 

@@ -4,8 +4,8 @@
 
 #include <atomic>
 
+#include "engine/job/blocking.hpp"
 #include "engine/job/job.hpp"
-#include "engine/progress/blocking.hpp"
 #include "mpi/calls/calls.hpp"
 #include "preload/export.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "engine/request/persistent.hpp"
 
-#include "engine/asked.hpp"
+#include "core/asked.hpp"
 #include "engine/job/job.hpp"
 #include "mpi/calls/counted.hpp"
 #include "preload/entered.hpp"

@@ -1,6 +1,6 @@
 // MPI_Probe, MPI_Mprobe and the receives of matched messages.
 
-#include "engine/asked.hpp"
+#include "core/asked.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_calls.hpp"
 #include "engine/p2p/receive/receive_request.hpp"

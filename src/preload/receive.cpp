@@ -1,6 +1,6 @@
 // MPI_Recv and MPI_Irecv.
 
-#include "engine/asked.hpp"
+#include "core/asked.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_calls.hpp"
 #include "mpi/calls/counted.hpp"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/asked.hpp"
+#include "core/asked.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/send/send.hpp"
 #include "mpi/calls/counted.hpp"

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <random>
 
+#include "core/progress.hpp"
 #include "engine/job/context.hpp"
-#include "engine/progress/progress.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/peek.hpp"

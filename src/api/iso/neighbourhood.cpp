@@ -15,8 +15,8 @@
 #include "config/config.hpp"
 #include "engine/coll/neighbours/hints.hpp"
 #include "engine/coll/neighbours/neighbours.hpp"
+#include "engine/job/blocking.hpp"
 #include "engine/job/comm_calls.hpp"
-#include "engine/progress/blocking.hpp"
 #include "mpi/objects/comm_info.hpp"
 
 namespace mpress::api {

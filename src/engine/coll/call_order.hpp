@@ -11,7 +11,7 @@
 #include <mutex>
 #include <utility>
 
-#include "engine/progress/operation.hpp"
+#include "core/operation.hpp"
 
 namespace mpress::engine {
 

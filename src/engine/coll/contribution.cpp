@@ -7,6 +7,7 @@
 #include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "engine/asked.hpp"
+#include "core/asked.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/topology.hpp"
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 
+#include "core/stream_order.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/blocks/long_pairs.hpp"
 #include "engine/coll/collective_operation.hpp"
@@ -17,7 +18,6 @@
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/stand_in.hpp"
 #include "engine/job/job.hpp"
-#include "engine/stream_order.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/progress_hook.hpp"
 #include "trace/message.hpp"

@@ -16,10 +16,10 @@
 #include <utility>
 
 #include "config/config.hpp"
+#include "core/operation.hpp"
 #include "engine/coll/methods.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/job/context.hpp"
-#include "engine/progress/operation.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "trace/record.hpp"
 

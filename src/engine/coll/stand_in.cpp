@@ -6,6 +6,7 @@
 #include "engine/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/objects/type_runs.hpp"
+#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -125,7 +126,7 @@ void* StandIn::address() const {
 int StandIn::await_defaults(Job& job) const {
   for (const Pieces* pieces : {&reads_, &writes_}) {
     for (const Piece& piece : *pieces) {
-      const int code = await(job, piece.device, default_work(piece.device));
+      const int code = job.code_of(await(job, piece.device, default_work(piece.device)));
       if (code != MPI_SUCCESS) return code;
     }
   }
@@ -166,7 +167,7 @@ int StandIn::copy_each(Job& job, const Piece& piece, Way way) const {
       std::memcpy(to, from, run.bytes);
     }
   });
-  return queue ? job.code_of(job.devices.wait(job, *queue, last)) : MPI_SUCCESS;
+  return queue ? job.code_of(job.devices.wait(*queue, last)) : MPI_SUCCESS;
 }
 
 int StandIn::copy_packed(Job& job, const Piece& piece, Way way, std::byte* packed,
@@ -181,11 +182,10 @@ int StandIn::copy_packed(Job& job, const Piece& piece, Way way, std::byte* packe
     });
     queue->copy(aside, packed - piece.bytes, piece.bytes);
     return job.code_of(
-        job.devices.wait(job, *queue, queue->scatter(buffer, aside, gpu::Runs(piece.runs))));
+        job.devices.wait(*queue, queue->scatter(buffer, aside, gpu::Runs(piece.runs))));
   }
   queue->gather(aside, buffer, gpu::Runs(piece.runs));
-  const int code =
-      job.code_of(job.devices.wait(job, *queue, queue->copy(packed, aside, piece.bytes)));
+  const int code = job.code_of(job.devices.wait(*queue, queue->copy(packed, aside, piece.bytes)));
   if (code != MPI_SUCCESS) return code;
   piece.runs.for_each([&](const gpu::Run& run) {
     std::memcpy(image_of(run), packed, run.bytes);

@@ -5,11 +5,11 @@
 #include <memory>
 #include <utility>
 
+#include "core/operation.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/job/context.hpp"
-#include "engine/progress/operation.hpp"
 #include "mpi/error_handlers.hpp"
 #include "mpi/objects/comm_info.hpp"
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <unordered_set>
 
-#include "engine/progress/one_at_a_time.hpp"
+#include "core/one_at_a_time.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -26,8 +26,8 @@
 #include <span>
 #include <vector>
 
+#include "core/operation.hpp"
 #include "engine/job/hosts.hpp"
-#include "engine/progress/operation.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/peek.hpp"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "engine/progress/one_at_a_time.hpp"
+#include "core/one_at_a_time.hpp"
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/error_handlers.hpp"
 #include "mpi/objects/tags.hpp"

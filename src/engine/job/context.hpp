@@ -28,11 +28,11 @@
 #include <string>
 #include <vector>
 
+#include "core/operation.hpp"
+#include "core/progress.hpp"
 #include "engine/coll/call_order.hpp"
 #include "engine/job/agreement.hpp"
 #include "engine/job/hosts.hpp"
-#include "engine/progress/operation.hpp"
-#include "engine/progress/progress.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/peek.hpp"
 #include "policy/methods.hpp"

@@ -3,11 +3,11 @@
 #include <cstdio>
 
 #include "codec/float_environment.hpp"
+#include "core/changes.hpp"
 #include "engine/job/start_together.hpp"
 #include "engine/learning/learned.hpp"
 #include "engine/request/freed.hpp"
 #include "mpi/error_handlers.hpp"
-#include "mpi/objects/changes.hpp"
 #include "mpi/objects/self_comm.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/progress_hook.hpp"
@@ -36,6 +36,8 @@ void tell_of_learned(Job& job) {
 }  // namespace
 
 mpi::Immortal<Job> Job::instance_;
+
+Job::Job() : Runtime({mpi::begin_scope_of_no_call, mpi::end_scope_of_no_call}, mpi_link) {}
 
 void stop_progress_thread() { Job::instance_->progress_thread.stop(); }
 
@@ -108,7 +110,7 @@ void note_init() { Job::instance_->saw_init = true; }
 
 void note_session() {
   Job::instance_->has_sessions.store(true, std::memory_order_relaxed);
-  mpi::note_change();
+  note_change();
 }
 
 Job* Job::try_start() {

@@ -1,72 +1,50 @@
-// The state of mpress in one process of a job: settings, nonce, statistics, buffers.
+// The state of mpress in one process of a job, as far as it is MPI's; the rest is the Runtime's.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <string>
 
-#include "config/config.hpp"
+#include "core/runtime.hpp"
 #include "engine/coll/methods.hpp"
-#include "engine/devices.hpp"
 #include "engine/job/context.hpp"
 #include "engine/job/peer_hosts.hpp"
-#include "engine/learning/linked_rate.hpp"
 #include "engine/p2p/chunks.hpp"
 #include "engine/p2p/receive/header_forecast.hpp"
 #include "engine/p2p/receive/in_place.hpp"
 #include "engine/p2p/receive/probed.hpp"
 #include "engine/p2p/receive/receive_places.hpp"
 #include "engine/p2p/timings.hpp"
-#include "engine/progress/progress.hpp"
-#include "engine/progress/progress_thread.hpp"
 #include "engine/request/request_table.hpp"
 #include "engine/request/start_streams.hpp"
-#include "link/host/host_link.hpp"
 #include "link/mpi/mpi_link.hpp"
-#include "link/pacer.hpp"
-#include "link/peer/peer_link.hpp"
-#include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/immortal.hpp"
 #include "mpi/peek.hpp"
-#include "policy/policy.hpp"
-#include "trace/record.hpp"
-#include "wire/frame.hpp"
 
 namespace mpress::engine {
 
-class Job {
+class Job final : public Runtime {
  public:
-  Config config;
-  wire::Nonce nonce{};
-  trace::Record record;
-  policy::Policy policy;
+  Job();
+
   PeerHosts peer_hosts;
-  link::Pacer pacer;
   mpi::Peek peek;
-  memory::BufferPool pool{256u << 20};
-  Devices devices;
   RequestTable requests;
   StartStreams start_streams;
   InPlaceReceives in_place;
   HeaderForecast forecast;       ///< where MPI takes memory of devices
   ReceivePlaces receive_places;  ///< where MPI gets all that is not encoded
   ProbedMessages probed;
-  Progress progress;
-  ProgressThread progress_thread{progress};
   Contexts contexts{progress, peek};
-  Chunks chunks;
+  Chunks chunks{*this};
   Timings timings;
-  LinkedRate linked_rate;
   link::MpiLink mpi_link;
-  link::PeerLink peer_link;
-  link::HostLink host_link;
   link::Account held_for_mpi;                ///< what messages on their way by MPI hold of memory
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
   /// Bytes that ranks of this host have on their way by its memory, of blocks that go in windows.
   std::size_t host_window = 0;
-  bool has_nothing_to_share = false;  ///< the system gives no memory for links between GPUs
-  link::Account kept_on_host;         ///< what communicators keep of the host link's memory
+  link::Account kept_on_host;  ///< what communicators keep of the host link's memory
   /// Is a kernel left to a device, or may one be? One at a time (JointKernel).
   std::atomic<bool> has_kernel_in_stream{false};
   std::size_t least_reduced_bytes = 64 * 1024;        ///< the same of a reduction, of a rank's part
@@ -152,8 +130,6 @@ class Job {
   bool learned = false;              ///< from messages, too; told of at the end
   bool gets_frames = true;  ///< some rank may compress, or cut, messages to memory of the host
   std::atomic<bool> has_got_frames{false};
-  int rank = 0;
-  int size = 0;
   /// The error code of MPI's for a status.
   int code_of(Status status) const;
   int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded

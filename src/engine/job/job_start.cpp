@@ -14,12 +14,12 @@
 #include <mutex>
 
 #include "config/machine.hpp"
+#include "core/backoff.hpp"
 #include "engine/job/job.hpp"
 #include "engine/job/presence.hpp"
 #include "engine/job/start_together.hpp"
 #include "engine/learning/probe.hpp"
 #include "engine/learning/tuning.hpp"
-#include "engine/progress/backoff.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/calls/fortran_calls.hpp"

@@ -48,7 +48,7 @@ void Chunks::open(Job& job, const Context* world, std::size_t chunk_bytes,
   static MpiSlots slots(job);
   job.held_for_mpi.set_limit(job.config.pool_limit);
   job.mpi_link.open(world->comm(), world->tags(), slots, job.pacer);
-  chunk_bytes_ = chunk_bytes;
+  runtime_.chunk_bytes = chunk_bytes;
   least_chunk_bytes_ = static_cast<std::size_t>(least);
   device_chunks_ = device_chunks;
 }
@@ -121,7 +121,7 @@ bool Chunks::close(Job& job) {
   if (!is_open()) return true;
   Parting parting(job);
   const bool is_complete = job.mpi_link.say_farewell(parting);
-  chunk_bytes_ = 0;
+  runtime_.chunk_bytes = 0;
   // What others may still have open, or send to, ends with the process.
   if (!is_complete) return false;
   job.peer_link.free_memory();

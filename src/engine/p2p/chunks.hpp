@@ -11,7 +11,8 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/pipeline/receive_pipeline.hpp"
+#include "core/runtime.hpp"
+#include "pipeline/receive_pipeline.hpp"
 #include "policy/costs.hpp"
 #include "wire/frame.hpp"
 
@@ -22,6 +23,8 @@ class Job;
 
 class Chunks {
  public:
+  explicit Chunks(Runtime& runtime) : runtime_(runtime) {}
+
   /// What a rank that is opened so tells the others (Fact::least_chunk).
   static std::size_t least_chunk(std::size_t chunk_bytes,
                                  const policy::DeviceChunks& device_chunks);
@@ -33,8 +36,8 @@ class Chunks {
   void open(Job& job, const Context* world, std::size_t chunk_bytes,
             const policy::DeviceChunks& device_chunks);
 
-  bool is_open() const { return chunk_bytes_ > 0; }
-  std::size_t chunk_bytes() const { return chunk_bytes_; }
+  bool is_open() const { return runtime_.chunk_bytes > 0; }
+  std::size_t chunk_bytes() const { return runtime_.chunk_bytes; }
 
   /// Of messages in device memory that go by MPI to a rank.
   std::size_t device_chunk_bytes(policy::Peer peer) const {
@@ -45,7 +48,7 @@ class Chunks {
   std::size_t least_chunk_bytes() const { return least_chunk_bytes_; }
 
   /// Is a message of `bytes` cut, where it is compressed?
-  bool cuts(std::size_t bytes) const { return is_open() && bytes >= 2 * chunk_bytes_; }
+  bool cuts(std::size_t bytes) const { return is_open() && bytes >= 2 * runtime_.chunk_bytes; }
 
   /// May one of up to `bytes` come that its sender has cut?
   bool may_come_cut(std::size_t bytes) const {
@@ -73,7 +76,7 @@ class Chunks {
   class Parting;
   void progress_drops();
 
-  std::size_t chunk_bytes_ = 0;
+  Runtime& runtime_;
   std::size_t least_chunk_bytes_ = 0;
   policy::DeviceChunks device_chunks_{};
   std::mutex mutex_;

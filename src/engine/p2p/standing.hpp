@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/changes.hpp"
 #include "mpi/calls/calls.hpp"
-#include "mpi/objects/changes.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
@@ -55,8 +55,8 @@ class alignas(64) Standing {
   /// Such messages go as the last one did, which was decided about when now() was `changes`.
   static void keep(const Kind& kind, const Decision& decision, std::uint64_t changes);
 
-  /// What undoes decisions has happened so many times; see mpi/objects/changes.hpp.
-  static std::uint64_t now() { return mpi::changes.load(std::memory_order_acquire); }
+  /// What undoes decisions has happened so many times; see core/changes.hpp.
+  static std::uint64_t now() { return changes.load(std::memory_order_acquire); }
 
   struct Uses {
     std::uint32_t count;

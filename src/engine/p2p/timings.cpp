@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "core/changes.hpp"
 #include "engine/job/job.hpp"
-#include "mpi/objects/changes.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -72,7 +72,7 @@ void Timings::look(Job& job) {
   }
   const bool has_changed =
       job.policy.timed(over->subject, over->wire_bytes, told.ns, over->is_encoded);
-  if (has_changed) mpi::note_change();  // no decision stands any more
+  if (has_changed) note_change();  // no decision stands any more
   tell(job, over->subject.path.peer);
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/job/blocking.hpp"
 #include "engine/job/job.hpp"
-#include "engine/progress/blocking.hpp"
 #include "engine/request/finished_request.hpp"
 #include "engine/request/scratch.hpp"
 #include "trace/timeline.hpp"

@@ -5,11 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "core/followed_stream.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
-#include "engine/request/followed_stream.hpp"
 #include "mpi/calls/counted.hpp"
 #include "mpi/peek.hpp"
+#include "mpi/staging.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/progress/operation.hpp"
+#include "core/operation.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
 

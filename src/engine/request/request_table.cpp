@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/progress/spin_lock.hpp"
+#include "core/spin_lock.hpp"
 
 namespace mpress::engine {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "core/stream_order.hpp"
 #include "engine/job/job.hpp"
-#include "engine/stream_order.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

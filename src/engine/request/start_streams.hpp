@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/asked.hpp"
+#include "core/asked.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
 

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/changes.hpp"
 #include "mpi/calls/calls.hpp"
-#include "mpi/objects/changes.hpp"
 
 namespace mpress::mpi {
 
@@ -53,7 +53,7 @@ class HandleCache {
     ended = std::move(found->second);
     entries_.erase(found);
     generation_.fetch_add(1, std::memory_order_release);
-    note_change();
+    engine::note_change();
   }
 
   /// Erases all entries; those that other threads found last live on until these look again.
@@ -63,7 +63,7 @@ class HandleCache {
       std::unique_lock lock(mutex_);
       ended.swap(entries_);
       generation_.fetch_add(1, std::memory_order_release);
-      note_change();
+      engine::note_change();
     }
     if (recent_.has_thread_ended) return;
     recent_.value = nullptr;

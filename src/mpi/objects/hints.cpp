@@ -4,7 +4,7 @@
 
 #include "config/config.hpp"
 #include "config/knobs.hpp"
-#include "mpi/objects/changes.hpp"
+#include "core/changes.hpp"
 #include "mpi/objects/info_value.hpp"
 
 namespace mpress::mpi {
@@ -102,7 +102,7 @@ void CommHints::update(const Hints& later) {
     if (hints_.reproducible->value) any_reproducible_.store(true, std::memory_order_relaxed);
   }
   has_codec_.store(hints_.codec.has_value(), std::memory_order_release);
-  note_change();
+  engine::note_change();
 }
 
 Hints CommHints::get() const {

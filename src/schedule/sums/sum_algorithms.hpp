@@ -59,7 +59,7 @@ struct SumRound {
 
 /// All of them, one after another, of a codec in every hop; what an all-gather passes on as it came
 /// is encoded once. In two shots, which every reduction has, what a shot encodes or decodes is one
-/// go (engine/pipeline/launch_batch.hpp). Nothing for one rank, and for algorithms that do not
+/// go (pipeline/launch_batch.hpp). Nothing for one rank, and for algorithms that do not
 /// serve the reduction.
 std::vector<SumRound> sum_work(SumAlgorithm algorithm, Reduction reduction, int size);
 

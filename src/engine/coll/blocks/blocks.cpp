@@ -11,6 +11,7 @@
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/objects/type_runs.hpp"
+#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -56,7 +57,7 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
     if (!queue) return job.code_of(refused(job, device));
     const gpu::Event event = from_device == to_device ? queue->copy_near(to.data, from.data, bytes)
                                                       : queue->copy(to.data, from.data, bytes);
-    if (!copying) return job.code_of(job.devices.wait(job, *queue, event));
+    if (!copying) return job.code_of(job.devices.wait(*queue, event));
     copying->event = event;
     copying->queue = std::move(queue);
     return MPI_SUCCESS;

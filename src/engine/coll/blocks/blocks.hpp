@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <functional>
 
+#include "core/devices.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/devices.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "engine/job/blocking.hpp"
 #include "engine/job/job.hpp"
-#include "engine/progress/blocking.hpp"
 
 namespace mpress::engine {
 

@@ -10,16 +10,16 @@
 #include <span>
 #include <vector>
 
+#include "core/backoff.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/blocks/shared_blocks.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
 #include "engine/p2p/send/block_send.hpp"
 #include "engine/p2p/send/send.hpp"
-#include "engine/pipeline/launch_batch.hpp"
-#include "engine/progress/backoff.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
+#include "pipeline/launch_batch.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {

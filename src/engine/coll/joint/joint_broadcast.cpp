@@ -6,6 +6,7 @@
 #include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
+#include "core/devices.hpp"
+#include "core/stream_order.hpp"
 #include "engine/coll/joint/joint_memory.hpp"
-#include "engine/devices.hpp"
-#include "engine/stream_order.hpp"
 #include "gpu/gpu.hpp"
 
 namespace mpress::engine {

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/devices.hpp"
 #include "engine/coll/joint/blind_sums.hpp"
-#include "engine/devices.hpp"
 #include "engine/job/context.hpp"
 #include "gpu/gpu.hpp"
 #include "link/link.hpp"

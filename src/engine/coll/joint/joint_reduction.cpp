@@ -8,6 +8,7 @@
 #include "engine/job/job.hpp"
 #include "gpu/joint.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {

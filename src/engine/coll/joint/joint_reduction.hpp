@@ -19,12 +19,12 @@
 #include <span>
 #include <vector>
 
+#include "core/devices.hpp"
 #include "engine/coll/joint/joint_call.hpp"
 #include "engine/coll/joint/joint_kernel.hpp"
 #include "engine/coll/joint/joint_sum.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/devices.hpp"
 #include "policy/linked.hpp"
 
 namespace mpress::engine {

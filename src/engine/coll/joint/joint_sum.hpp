@@ -18,8 +18,8 @@
 #include "codec/element.hpp"
 #include "codec/range.hpp"
 #include "config/config.hpp"
+#include "core/devices.hpp"
 #include "engine/coll/joint/joint_call.hpp"
-#include "engine/devices.hpp"
 
 namespace mpress::engine {
 

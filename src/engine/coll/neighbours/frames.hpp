@@ -12,7 +12,7 @@
 #include "engine/coll/route.hpp"
 #include "engine/job/context.hpp"
 #include "engine/p2p/send/send.hpp"
-#include "engine/pipeline/opaque_block.hpp"
+#include "pipeline/opaque_block.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

@@ -14,8 +14,8 @@
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/packed_rounds.hpp"
 #include "engine/coll/neighbours/raw_blocks.hpp"
-#include "engine/pipeline/sum_encoder.hpp"
 #include "mpi/objects/comm_info.hpp"
+#include "pipeline/sum_encoder.hpp"
 
 namespace mpress::engine {
 

@@ -7,9 +7,9 @@
 #include "codec/szp/format.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/send/block_send.hpp"
-#include "engine/pipeline/loss.hpp"
-#include "engine/pipeline/sum_encoder.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "pipeline/loss.hpp"
+#include "pipeline/sum_encoder.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -10,8 +10,8 @@
 #include "engine/coll/neighbours/fold.hpp"
 #include "engine/coll/neighbours/neighbour_call.hpp"
 #include "engine/coll/neighbours/packed_sums.hpp"
-#include "engine/pipeline/sum_encoder.hpp"
 #include "memory/buffer_pool.hpp"
+#include "pipeline/sum_encoder.hpp"
 
 namespace mpress::engine {
 

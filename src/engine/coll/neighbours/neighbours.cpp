@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "core/stream_order.hpp"
 #include "engine/coll/collective_request.hpp"
 #include "engine/coll/neighbours/neighbour_call.hpp"
 #include "engine/coll/neighbours/neighbour_sum.hpp"
 #include "engine/job/job.hpp"
-#include "engine/stream_order.hpp"
 #include "mpi/objects/self_comm.hpp"
 #include "mpi/progress_hook.hpp"
 #include "trace/message.hpp"

@@ -12,7 +12,7 @@
 #include "codec/szp/format.hpp"
 #include "engine/coll/joint/joint_call.hpp"
 #include "engine/p2p/send/send.hpp"
-#include "engine/pipeline/loss.hpp"
+#include "pipeline/loss.hpp"
 
 namespace mpress::engine {
 

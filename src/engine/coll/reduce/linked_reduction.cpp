@@ -5,6 +5,7 @@
 
 #include "engine/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "mpi/staging.hpp"
 #include "schedule/algorithms.hpp"
 #include "trace/message.hpp"
 

@@ -24,10 +24,10 @@
 #include <span>
 #include <vector>
 
+#include "core/devices.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/devices.hpp"
 #include "link/link.hpp"
 #include "policy/linked.hpp"
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "codec/range.hpp"
-#include "engine/devices.hpp"
+#include "core/devices.hpp"
 #include "memory/buffer_pool.hpp"
 
 namespace mpress::engine {

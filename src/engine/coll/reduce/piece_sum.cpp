@@ -7,7 +7,7 @@
 #include "codec/combine.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/send/block_send.hpp"
-#include "engine/pipeline/sum_encoder.hpp"
+#include "pipeline/sum_encoder.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "codec/float_environment.hpp"
+#include "core/devices.hpp"
 #include "engine/coll/blocks/shared_blocks.hpp"
 #include "engine/coll/reduce/reduction.hpp"
-#include "engine/devices.hpp"
 #include "engine/p2p/send/send.hpp"
-#include "engine/pipeline/chunking.hpp"
-#include "engine/pipeline/opaque_block.hpp"
 #include "memory/buffer_pool.hpp"
+#include "pipeline/chunking.hpp"
+#include "pipeline/opaque_block.hpp"
 
 namespace mpress::engine {
 

@@ -6,6 +6,7 @@
 
 #include "engine/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "mpi/staging.hpp"
 #include "policy/methods.hpp"
 #include "schedule/algorithms.hpp"
 #include "schedule/moves/pairwise.hpp"

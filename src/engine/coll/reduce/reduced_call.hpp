@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "codec/szp/format.hpp"
+#include "core/devices.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/call_tag.hpp"
 #include "engine/coll/collective_operation.hpp"
@@ -36,12 +37,11 @@
 #include "engine/coll/reduce/pieces.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/devices.hpp"
 #include "engine/p2p/receive/block_decode.hpp"
 #include "engine/p2p/send/send.hpp"
-#include "engine/pipeline/loss.hpp"
-#include "engine/pipeline/opaque_block.hpp"
 #include "memory/buffer_pool.hpp"
+#include "pipeline/loss.hpp"
+#include "pipeline/opaque_block.hpp"
 
 namespace mpress::engine {
 

@@ -4,6 +4,7 @@
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/objects/type_runs.hpp"
+#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "engine/p2p/receive/receive.hpp"
-#include "engine/pipeline/opaque_block.hpp"
-#include "engine/pipeline/receive_pipeline.hpp"
 #include "memory/buffer_pool.hpp"
+#include "pipeline/opaque_block.hpp"
+#include "pipeline/receive_pipeline.hpp"
 
 namespace mpress::engine {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/spin_lock.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
-#include "engine/progress/spin_lock.hpp"
 
 namespace mpress::engine {
 

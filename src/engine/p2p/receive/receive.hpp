@@ -8,14 +8,14 @@
 #include <memory>
 #include <utility>
 
-#include "engine/asked.hpp"
-#include "engine/devices.hpp"
-#include "engine/pipeline/receive_pipeline.hpp"
+#include "core/asked.hpp"
+#include "core/devices.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "pipeline/receive_pipeline.hpp"
 #include "trace/record.hpp"
 #include "trace/timeline.hpp"
 #include "wire/frame.hpp"

@@ -12,6 +12,7 @@
 #include "mpi/calls/counted.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_runs.hpp"
+#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -239,7 +240,7 @@ int Receive::copy_to_host(Job& job, std::byte* to, std::size_t bytes) const {
   }
   const QueueLease queue = job.devices.queue(device_);
   if (!queue) return job.code_of(refused(job, device_));
-  return job.code_of(job.devices.wait(job, *queue, queue->copy(to, buffer(), bytes)));
+  return job.code_of(job.devices.wait(*queue, queue->copy(to, buffer(), bytes)));
 }
 
 /// The first bytes of what MPI received, without gaps.

@@ -5,10 +5,10 @@
 #include <deque>
 #include <memory>
 
-#include "engine/devices.hpp"
-#include "engine/pipeline/encoder.hpp"
-#include "engine/pipeline/opaque_block.hpp"
+#include "core/devices.hpp"
 #include "link/link.hpp"
+#include "pipeline/encoder.hpp"
+#include "pipeline/opaque_block.hpp"
 
 namespace mpress::engine {
 

@@ -11,12 +11,12 @@
 #include <span>
 #include <vector>
 
+#include "core/operation.hpp"
 #include "engine/p2p/receive/receive.hpp"
 #include "engine/p2p/send/block_outlet.hpp"
 #include "engine/p2p/send/send.hpp"
-#include "engine/pipeline/opaque_block.hpp"
-#include "engine/progress/operation.hpp"
 #include "mpi/calls/calls.hpp"
+#include "pipeline/opaque_block.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

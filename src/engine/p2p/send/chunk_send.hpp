@@ -7,11 +7,11 @@
 #include <optional>
 
 #include "codec/spec.hpp"
-#include "engine/pipeline/chunking.hpp"
-#include "engine/region.hpp"
+#include "core/region.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
+#include "pipeline/chunking.hpp"
 #include "policy/policy.hpp"
 #include "trace/record.hpp"
 #include "wire/frame.hpp"

@@ -5,7 +5,7 @@
 #include "codec/codec.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
-#include "engine/pipeline/encoder.hpp"
+#include "pipeline/encoder.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -58,7 +58,8 @@ void note_encoded(Job& job, const Message& message, Codec codec, std::size_t byt
 int prepare_eager(Job& job, const Message& message, const Spec& spec, const Elements& elements,
                   Prepared& prepared) {
   const Region& region = elements.region;
-  if (const int code = await(job, message.device, region.behind); code != MPI_SUCCESS) return code;
+  if (const Status status = await(job, message.device, region.behind); !status.is_ok())
+    return job.code_of(status);
   const std::uint64_t begin = trace::now_ns();
   Chunking cut{spec, region.type, region.count, region.bytes(), message.peer, trace::no_number};
   if (!resolve(job, region, cut.spec)) return job.code_of(refused(job, message.device));

@@ -7,7 +7,7 @@
 #include "engine/job/job.hpp"
 #include "engine/p2p/send/chunk_send.hpp"
 #include "engine/p2p/send/send_message.hpp"
-#include "engine/pipeline/send_pipeline.hpp"
+#include "pipeline/send_pipeline.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

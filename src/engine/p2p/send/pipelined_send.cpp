@@ -5,7 +5,7 @@
 #include "engine/job/job.hpp"
 #include "engine/p2p/send/chunk_send.hpp"
 #include "engine/p2p/send/send_message.hpp"
-#include "engine/pipeline/send_pipeline.hpp"
+#include "pipeline/send_pipeline.hpp"
 #include "policy/chunks.hpp"
 
 namespace mpress::engine {

@@ -95,7 +95,7 @@ int prepare_raw(Job& job, const Message& message, std::optional<Elements>& eleme
     const QueueLease queue = job.devices.queue(elements->region);
     if (!queue) return job.code_of(refused(job, message.device));
     return job.code_of(job.devices.wait(
-        job, *queue, queue->copy(prepared.memory.data(), elements->region.data, message.bytes)));
+        *queue, queue->copy(prepared.memory.data(), elements->region.data, message.bytes)));
   }
   return pack_from_device(job, message.device, message.arguments.buffer, message.arguments.count,
                           message.type, prepared.memory.data(), message.bytes, message.behind);

@@ -10,6 +10,7 @@
 #include "gpu/loaded_gpu.hpp"
 #include "link/route.hpp"
 #include "mpi/peek.hpp"
+#include "mpi/staging.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -5,15 +5,15 @@
 #include <optional>
 
 #include "config/config.hpp"
-#include "engine/asked.hpp"
-#include "engine/devices.hpp"
+#include "core/asked.hpp"
+#include "core/devices.hpp"
 #include "engine/p2p/send/chunk_send.hpp"
-#include "engine/pipeline/loss.hpp"
 #include "engine/request/finished_request.hpp"
 #include "engine/request/request.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
+#include "pipeline/loss.hpp"
 #include "trace/record.hpp"
 #include "trace/timeline.hpp"
 

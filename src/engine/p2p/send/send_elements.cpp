@@ -7,6 +7,7 @@
 #include "mpi/calls/counted.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_runs.hpp"
+#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 
@@ -21,13 +22,13 @@ int gather_elements(Job& job, const Message& message, std::optional<Elements>& e
   } else if (!message.type.contiguous) {
     found.packed = job.devices.take(message.device, message.bytes);
     if (!found.packed) return MPI_SUCCESS;
-    if (const int code = await(job, message.device, message.behind); code != MPI_SUCCESS)
-      return code;
+    if (const Status status = await(job, message.device, message.behind); !status.is_ok())
+      return job.code_of(status);
     const QueueLease queue = job.devices.queue(message.device);
     if (!queue) return job.code_of(refused(job, message.device));
     const auto runs = mpi::runs_of(message.type, message.arguments.count);
     const Status status = job.devices.wait(
-        job, *queue, queue->gather(found.packed.data(), message.arguments.buffer, *runs));
+        *queue, queue->gather(found.packed.data(), message.arguments.buffer, *runs));
     if (!status.is_ok()) return job.code_of(status);
     found.region.data = found.packed.data();
     found.region.behind = nullptr;

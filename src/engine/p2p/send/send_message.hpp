@@ -7,15 +7,16 @@
 #include <optional>
 
 #include "codec/spec.hpp"
-#include "engine/devices.hpp"
+#include "core/devices.hpp"
 #include "engine/p2p/send/chunk_send.hpp"
 #include "engine/p2p/send/send.hpp"
-#include "engine/pipeline/loss.hpp"
 #include "gpu/gpu.hpp"
 #include "link/route.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "mpi/staging.hpp"
+#include "pipeline/loss.hpp"
 #include "policy/policy.hpp"
 #include "trace/record.hpp"
 #include "trace/timeline.hpp"

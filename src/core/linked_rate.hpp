@@ -1,0 +1,65 @@
+// What links between devices of a host carry, where no profile tells.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "core/devices.hpp"
+#include "link/board.hpp"
+#include "memory/buffer_pool.hpp"
+
+namespace mpress::engine {
+
+struct Runtime;
+
+/// A rank that first gets a long message from another as it is, or first makes a long collective
+/// call with it by kernels, reads some of the other's memory once more and takes the time: messages
+/// and calls themselves cannot tell, as ranks may come to them late. The fastest of a host's links
+/// counts for all of them: so none is taken for slower than it is. Of messages that a device
+/// acknowledges by itself nothing is read again; a buffer's first one is not such. Thread-safe.
+class LinkedRate {
+ public:
+  /// From now on it is measured. `of_host`: where ranks of a host tell each other; null: nowhere.
+  void open(link::Sheet* of_host);
+
+  /// In memory of `rank`'s device so many bytes lie at `from`, which queues of `device` reach, and
+  /// stay until this returns. Where that rank is still to be measured, waits for the device: 0.1 to
+  /// 3 ms, and once 250 at most. `by`: what gave the occasion, for reports; a literal.
+  void measure(Runtime& runtime, int rank, int device, const std::byte* from, std::size_t bytes,
+               const char* by);
+
+  /// What taught the rate that counts: `by`, or that another rank of this host did; null: nothing.
+  const char* learned_by() const { return learned_by_.load(std::memory_order_relaxed); }
+
+  /// What another rank of this host has measured since; `device`: one of this process's.
+  void hear(Runtime& runtime, int device);
+
+ private:
+  bool begin(int rank, std::size_t bytes);
+  void end_tries(int rank);
+  void take(Runtime& runtime, int device, double rate, const char* by);
+
+  bool is_open_ = false;
+  link::Sheet::Seen* of_host_ = nullptr;
+  std::atomic<std::uint64_t> heard_{0};
+  std::atomic<const char*> learned_by_{nullptr};
+  /// What a device may still work at.
+  struct GivenUp {
+    memory::Buffer to;
+    QueueLease queue;  ///< destroyed first
+  };
+
+  struct Measured {
+    int rank;
+    int tries;  ///< most_tries: there will be no other
+  };
+
+  mutable std::mutex mutex_;
+  std::vector<Measured> measured_;
+  std::vector<GivenUp> given_up_;
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,55 @@
+// What a rank has of the machine: configuration, pools, devices, links, clocks and the record of
+// what became of its data. It knows no MPI; the binding derives what it needs beside (Job).
+#pragma once
+
+#include <cstddef>
+
+#include "config/config.hpp"
+#include "core/devices.hpp"
+#include "core/linked_rate.hpp"
+#include "core/progress.hpp"
+#include "core/progress_thread.hpp"
+#include "link/host/host_link.hpp"
+#include "link/link.hpp"
+#include "link/pacer.hpp"
+#include "link/peer/peer_link.hpp"
+#include "memory/buffer_pool.hpp"
+#include "policy/policy.hpp"
+#include "trace/record.hpp"
+#include "wire/frame.hpp"
+
+namespace mpress::engine {
+
+struct Runtime {
+  /// `rounds`: see Progress. `channel_link`: the link over messages of the binding's, which
+  /// outlives this.
+  Runtime(Progress::Rounds rounds, link::Link& channel_link)
+      : progress(rounds), channel_link(channel_link) {}
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  Config config;
+  wire::Nonce nonce{};
+  int rank = 0;
+  int size = 0;
+  std::size_t chunk_bytes = 0;  ///< of elements, in chunks of messages; 0: none is cut
+
+  trace::Record record;
+  policy::Policy policy;
+  LinkedRate linked_rate;
+  memory::BufferPool pool{256u << 20};
+  Devices devices{*this};
+  Progress progress;
+  ProgressThread progress_thread{progress};
+
+  link::Pacer pacer;
+  link::PeerLink peer_link;
+  link::HostLink host_link;
+  link::Link& channel_link;
+  bool has_nothing_to_share = false;  ///< the system gives no memory for links between GPUs
+
+ protected:
+  ~Runtime() = default;
+};
+
+}  // namespace mpress::engine
