@@ -245,6 +245,7 @@ bool load_config(Config& config, std::string& error) {
     }
   }
   if (const char* value = knob_value("MPRESS_RECORD")) config.record_directory = value;
+  if (const char* value = knob_value("MPRESS_PROTOCOLS")) config.protocols_file = value;
   if (const char* value = knob_value("MPRESS_TRACE")) {
     if (!parse_bytes(value, config.trace)) {
       return wrong(error, "MPRESS_TRACE", value, "a number of events, such as 256K, or 0");

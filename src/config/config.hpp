@@ -65,6 +65,7 @@ struct Config {
   std::array<schedule::Algorithm, schedule::op_count> algorithms{};
   std::string job;               ///< MPRESS_JOB, or empty
   std::string record_directory;  ///< or empty
+  std::string protocols_file;    ///< where rank 0 writes its table of protocols; empty: nowhere
   std::size_t trace = 0;         ///< events to keep for the timeline; 0: none
 
   bool is_disabled(Family family) const {

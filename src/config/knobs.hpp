@@ -118,6 +118,9 @@ inline constexpr Knob knobs[] = {
      "How many events each rank keeps for the timeline of mpress run --trace, the latest (suffixes "
      "K, M, G; 0: none). A file of 64 bytes an event in MPRESS_RECORD; mpress run --trace sets "
      "256K."},
+    {"MPRESS_PROTOCOLS", "",
+     "File to which rank 0 writes, in MPI_Finalize, which protocol carries messages of which sizes "
+     "and why (JSON); mpress info --protocols --from prints it."},
     {"MPRESS_REPORT", "", "Where mpress run writes the merged report (JSON)."},
     {"MPRESS_ISA", "best", "Instruction set of the host codecs: portable, avx2 or avx512."},
 };

@@ -1,4 +1,5 @@
-// Data of MPI's types in memory of devices: where it lies, and how it comes to memory that MPI takes.
+// Data of MPI's types in memory of devices: where it lies, and how it comes to memory that MPI
+// takes.
 #pragma once
 
 #include <cstddef>

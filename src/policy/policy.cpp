@@ -294,6 +294,40 @@ Verdict Policy::verdict(const Subject& subject) {
   return Verdict::compress;
 }
 
+Policy::Forecast Policy::forecast(const Subject& subject) const {
+  return compute([&] { return forecast_of(subject); });
+}
+
+Policy::Forecast Policy::forecast_of(const Subject& subject) const {
+  Forecast found;
+  const Wire costs = wire(subject.path);
+  const auto bytes = static_cast<double>(subject.bytes);
+  if (costs.message()) found.raw_seconds = raw_seconds(subject, costs);
+  Ratios& ratios = *subject.ratios;
+  const Ratios::Seen& of_comm = ratios.at(subject.codec, subject.type, subject.bytes);
+  const Ratios::Seen& of_all = seen_.at(subject.codec, subject.type, subject.bytes);
+  const bool is_new = of_comm.samples.load(std::memory_order_relaxed) == 0;
+  const Ratios::Seen& own = is_new ? of_all : of_comm;
+  const bool is_seen = own.samples.load(std::memory_order_relaxed) >= first_looks;
+  if (is_seen) found.wire_per_raw = relaxed(own.wire_per_raw);
+  const std::optional<CodecSeconds> measured = codec_seconds(subject.path, subject.codec, bytes);
+  const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
+  if (costs.message() && is_seen && codec.encode > 0) {
+    found.compressed_seconds =
+        costs_.compressed(subject.path, costs.frame(), codec, found.wire_per_raw * bytes);
+  }
+  if (force_) {
+    found.verdict = Verdict::compress;
+  } else if (costs.message() && !could_pay(subject.path, subject.codec, costs, bytes)) {
+    found.verdict = Verdict::link;
+  } else if (costs.message()) {
+    const double most = own.pays.load(std::memory_order_relaxed) ? faster : clearly_faster;
+    const bool pays = !is_seen || found.compressed_seconds < most * found.raw_seconds;
+    found.verdict = pays ? Verdict::compress : Verdict::ratio;
+  }
+  return found;
+}
+
 void Policy::encoded(const Subject& subject, std::size_t wire_bytes, std::uint64_t ns) {
   if (subject.bytes == 0) return;
   compute([&] {

@@ -129,6 +129,15 @@ class Policy {
   /// Nothing is learned by the question.
   bool is_raw_by_costs(const Subject& subject) const;
 
+  /// What judge() goes by, as far as it is known; nothing is learned by the question.
+  struct Forecast {
+    Verdict verdict = Verdict::unknown;
+    double raw_seconds = 0;         ///< 0: nobody knows what messages cost on this path
+    double compressed_seconds = 0;  ///< 0: nor what the like of it becomes, or takes
+    double wire_per_raw = 0;        ///< 0: nothing like it was encoded yet
+  };
+  Forecast forecast(const Subject& subject) const;
+
   /// What a message became, and how long that took. Times count where nobody has measured them.
   void encoded(const Subject& subject, std::size_t wire_bytes, std::uint64_t ns);
   void decoded(Place place, Codec codec, std::size_t bytes, std::uint64_t ns);
@@ -156,6 +165,7 @@ class Policy {
   };
   Wire wire(Path path) const;
   Verdict verdict(const Subject& subject);
+  Forecast forecast_of(const Subject& subject) const;
   LinkCosts costs_of_link(Path path) const;
   bool could_pay(Path path, Codec codec, const Wire& costs, double bytes) const;
   double raw_seconds(Path path, const Wire& costs, double bytes) const;
@@ -170,7 +180,7 @@ class Policy {
   std::array<CodecTimes, codec_count> between_devices_;  ///< once that is known
   std::atomic<bool> knows_devices_{false};
   Links links_;
-  Ratios seen_;  ///< on all communicators; a new one begins with these
+  mutable Ratios seen_;  ///< on all communicators; a new one begins with these
   std::array<std::array<Speed, size_classes>, codec_count> speeds_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "engine/job/blocking.hpp"
 #include "engine/job/job.hpp"
+#include "engine/p2p/send/protocol_table.hpp"
 #include "mpi/calls/calls.hpp"
 #include "preload/export.hpp"
 
@@ -39,6 +40,8 @@ int (*mpress::preload::finalize_behind)() = nullptr;
 /// here again.
 MPRESS_EXPORT int MPI_Finalize() {
   static std::atomic<bool> is_under_way{false};
+  engine::Job* const job = engine::has_started() ? engine::active_job() : nullptr;
+  if (job) engine::keep_protocol_table(*job);
   engine::stop_progress_thread();
   const auto behind = preload::finalize_behind;
   return behind && !is_under_way.exchange(true) ? behind() : mpi::calls().Finalize();

@@ -13,7 +13,7 @@ from rich.text import Text
 
 import mpress
 from mpress import _core
-from mpress.cli import info_gpu, mpis
+from mpress.cli import info_gpu, info_protocols, mpis
 from mpress.cli.console import make_console, print_facts
 from mpress.cli.errors import UserError
 from mpress.cli.launch import backend, preload_library
@@ -30,19 +30,36 @@ def info(
         bool,
         typer.Option("--gpu", help="Instead: start ranks, and see which way their messages take."),
     ] = False,
+    protocols: Annotated[
+        bool,
+        typer.Option(
+            "--protocols",
+            help="Instead: start ranks, and see by which protocol messages of which sizes go.",
+        ),
+    ] = False,
     ranks: Annotated[
         int | None,
-        typer.Option("-n", metavar="N", help="Ranks of --gpu; without it, one a GPU."),
+        typer.Option(
+            "-n", metavar="N", help="Ranks of --gpu (else one a GPU), or --protocols (else 2)."
+        ),
     ] = None,
     link: Annotated[
         str | None,
-        typer.Option(metavar="auto|mpi|peer|host", help="Of --gpu; default: MPRESS_LINK."),
+        typer.Option(metavar="auto|mpi|peer|host", help="Of these; default: MPRESS_LINK."),
     ] = None,
     mpiexec: Annotated[
-        str | None, typer.Option(metavar="CMD", help="The launcher of --gpu, with its options.")
+        str | None, typer.Option(metavar="CMD", help="The launcher of these, with its options.")
     ] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Of --gpu: the results.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Of these: the results.")
+    ] = None,
+    from_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Of --protocols: what another job wrote, in place of one that is started.",
+        ),
     ] = None,
 ) -> None:
     """Show how mpress was built, every environment variable with its value, and the info keys."""
@@ -53,10 +70,15 @@ def info(
     if gpu:
         info_gpu.show(console, ranks, link, mpiexec, json_file)
         return
-    given_for_gpu = {"-n": ranks, "--link": link, "--mpiexec": mpiexec, "--json": json_file}
-    for option, value in given_for_gpu.items():
+    if protocols:
+        info_protocols.show(console, ranks, link, mpiexec, json_file, from_file)
+        return
+    given = {"-n": ranks, "--link": link, "--mpiexec": mpiexec, "--json": json_file}
+    for option, value in given.items():
         if value is not None:
-            raise UserError(f"{option}: expected --gpu beside it")
+            raise UserError(f"{option}: expected --gpu or --protocols beside it")
+    if from_file is not None:
+        raise UserError("--from: expected --protocols beside it")
     build = _core.build_info()
     library = preload_library()
     gpus = backend("cuda")
@@ -76,8 +98,8 @@ def info(
     })  # fmt: skip
 
     knobs = _core.knobs()
-    given = {name: os.environ[name] for name, _, _ in knobs if name in os.environ}
-    print_facts(console, "\nenvironment now" + ("" if given else ": no variable is set"), given)
+    named = {name: os.environ[name] for name, _, _ in knobs if name in os.environ}
+    print_facts(console, "\nenvironment now" + ("" if named else ": no variable is set"), named)
     _print_settings(console, "\nenvironment variables, their defaults and meaning", knobs)
     _print_settings(console, "\nMPI_Info keys of a communicator", _core.info_keys())
 

@@ -135,15 +135,16 @@ def main(allocators: Allocators | None = None, device: int | None = None) -> Non
     comm = MPI.COMM_WORLD
     plan = comm.bcast(json.loads(Path(sys.argv[1]).read_text()) if comm.rank == 0 else None)
     if allocators is None:
+        allocators = {"host": lambda _, nbytes: memory.HostBuffer(nbytes)}
         # By Split_type each rank is alone where the MPI uses no shared memory.
         hosts = comm.allgather(MPI.Get_processor_name())
-        device = hosts[: comm.rank].count(hosts[comm.rank]) % memory.devices()
-        memory.use_device(device)
-        allocators = {
-            "host": lambda _, nbytes: memory.HostBuffer(nbytes),
-            "device": lambda _, nbytes: memory.CudaBuffer(nbytes),
-            "pool": lambda _, nbytes: memory.PoolBuffer(nbytes),
-        }
+        if min(comm.allgather(memory.devices())) > 0:
+            device = hosts[: comm.rank].count(hosts[comm.rank]) % memory.devices()
+            memory.use_device(device)
+            allocators |= {
+                "device": lambda _, nbytes: memory.CudaBuffer(nbytes),
+                "pool": lambda _, nbytes: memory.PoolBuffer(nbytes),
+            }
     result = run(plan, allocators, device or 0)
     if comm.rank == 0:
         Path(sys.argv[2]).write_text(json.dumps(result) + "\n")

@@ -117,8 +117,8 @@ bool takes_raw(const Job& job, const Message& message);
 bool may_be_announced(const Job& job, const Message& message);
 
 /// Prepares a message to be encoded with the chosen spec, which fits it, or, with codec none, one
-/// in device memory or that is to be timed. Chooses the protocol. Returns an MPI error code, and
-/// raises nothing.
+/// in device memory or that is to be timed, by the first protocol that can be had (protocols.hpp).
+/// Returns an MPI error code, and raises nothing.
 int prepare(Job& job, const Message& message, const Choice& choice, Prepared& prepared);
 
 /// The eager protocol: one frame. Where none becomes smaller MPI gets the elements: from the
@@ -158,8 +158,5 @@ std::size_t block_chunk_bytes(const Job& job, const Message& message, link::Kind
 
 /// Where the call wants to know the largest error: this is one.
 void tell_error(const SendCall& call, double error);
-
-/// Makes a header the message.
-int announce(Job& job, std::unique_ptr<ChunkSend> chunks, Prepared& prepared);
 
 }  // namespace mpress::engine

@@ -1,0 +1,296 @@
+#include "engine/p2p/send/protocols.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "engine/job/job.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using trace::Detour;
+
+/// Has mpress what is not encoded on such a path?
+bool has_raw(const Job& job, policy::Path path, std::size_t bytes) {
+  return !job.gpu_aware || job.raw_by_link || job.policy.has_raw(path, bytes);
+}
+
+bool encodes(const Choice& choice) { return choice.spec.codec != Codec::none; }
+
+/// Why a link between devices of a host cannot carry a message in memory of one.
+template <typename OwnLink>
+Detour probe_link(const Job& job, const OwnLink& link, policy::Peer kind, const Message& message,
+                  bool is_encoded) {
+  if (message.peer == job.rank || !may_be_announced(job, message)) return Detour::unsuited;
+  if (job.peer_hosts.peer(message.peer) == policy::Peer::other_host) return Detour::other_host;
+  if (message.bytes < job.least_peer_bytes) return Detour::brief;
+  if (!link.is_open()) return Detour::closed;
+  if (!link.may_reach(message.peer)) return Detour::unreachable;
+  if (!is_encoded && !has_raw(job, {policy::Place::device, kind}, message.bytes)) {
+    return Detour::left_to_mpi;
+  }
+  return Detour::none;
+}
+
+Detour probe_peer(const Job& job, const Message& message, bool is_encoded) {
+  return probe_link(job, job.peer_link, policy::Peer::linked, message, is_encoded);
+}
+
+Detour probe_host(const Job& job, const Message& message, bool is_encoded) {
+  return probe_link(job, job.host_link, policy::Peer::pinned, message, is_encoded);
+}
+
+std::optional<int> announce(Job& job, const Message& message, const Choice& choice,
+                            std::unique_ptr<ChunkSend> chunks, Prepared& prepared) {
+  if (!chunks) return std::nullopt;
+  if (encodes(choice)) {
+    prepared.loss =
+        Loss::of(choice.spec, chunks->header().spec, message.device, prepared.loss.measured);
+  }
+  prepared.memory = job.pool.take(wire::min_frame_bytes);
+  if (!prepared.memory) return MPI_ERR_NO_MEM;
+  wire::close_frame(chunks->header(), job.nonce, prepared.memory.data());
+  prepared.data = prepared.memory.data();
+  prepared.bytes = wire::min_frame_bytes;
+  prepared.is_frame = true;
+  prepared.chunks = std::move(chunks);
+  return MPI_SUCCESS;
+}
+
+/// Is it so after a moment, too? The driver says that the default stream may hold work whenever a
+/// blocking stream of the program's works, and an event of what it holds in truth, mostly nothing,
+/// is done some microseconds after the call. Copies of long messages take longer than that.
+bool is_pending(const gpu::PriorWork& work) {
+  constexpr std::uint64_t moment_ns = 20'000;
+  for (const std::uint64_t end = trace::now_ns() + moment_ns;;) {
+    if (work.query() != gpu::State::pending) return false;
+    if (trace::now_ns() >= end) return true;
+  }
+}
+
+/// MPI gets a header, and the receiver the data from where the program has it. An MPI that takes
+/// memory of devices opens it for others, too, and a process does so once: UCX, for one, ends the
+/// process where mpress has a block open already.
+namespace zero_copy_get {
+
+Detour probe(const Job& job, const Message& message, const Choice& choice) {
+  const bool may_lend = !job.gpu_aware && !job.config.zero_copy_disabled;
+  const bool stays = message.call.buffer_stays && message.type.contiguous;
+  if (message.device == gpu::host || encodes(choice) || !stays || !may_lend) {
+    return Detour::unsuited;
+  }
+  return probe_peer(job, message, false);
+}
+
+/// The program's own work may still be writing there, and a reader would not wait for that: so
+/// meanwhile elements are copied to slots behind it. Where those have no room the call waits.
+std::optional<int> start(Job& job, const Message& message, const Choice& choice, Elements& elements,
+                         Prepared& prepared) {
+  Devices::Behind& behind = elements.region.behind;
+  if (behind && is_pending(*behind)) {
+    auto copied = send_by_peer(job, message, choice.spec, elements);
+    if (copied) return announce(job, message, choice, std::move(copied), prepared);
+    await(job, message.device, behind);
+  }
+  behind = nullptr;
+  return announce(job, message, choice, send_by_offer(job, message, elements), prepared);
+}
+
+}  // namespace zero_copy_get
+
+/// MPI gets a header, and the data goes by slots of a link between devices, chunk by chunk.
+namespace pipelined_by_peer {
+
+Detour probe(const Job& job, const Message& message, const Choice& choice) {
+  if (message.device == gpu::host) return Detour::unsuited;
+  return probe_peer(job, message, encodes(choice));
+}
+
+std::optional<int> start(Job& job, const Message& message, const Choice& choice, Elements& elements,
+                         Prepared& prepared) {
+  return announce(job, message, choice, send_by_peer(job, message, choice.spec, elements),
+                  prepared);
+}
+
+}  // namespace pipelined_by_peer
+
+namespace pipelined_by_host {
+
+Detour probe(const Job& job, const Message& message, const Choice& choice) {
+  if (message.device == gpu::host) return Detour::unsuited;
+  return probe_host(job, message, encodes(choice));
+}
+
+std::optional<int> start(Job& job, const Message& message, const Choice& choice, Elements& elements,
+                         Prepared& prepared) {
+  return announce(job, message, choice, send_by_host(job, message, choice.spec, elements),
+                  prepared);
+}
+
+}  // namespace pipelined_by_host
+
+/// The same by messages of MPI's: so that copies overlap with the wire, also where nothing is
+/// encoded; and a payload in memory of a device goes apart from its header, which the receiver's
+/// host reads.
+namespace pipelined_by_mpi {
+
+Detour probe(const Job& job, const Message& message, const Choice& choice) {
+  if (choice.timing == policy::Timing::raw) return Detour::none;
+  if (!encodes(choice)) {
+    if (message.device == gpu::host || !may_be_announced(job, message)) return Detour::unsuited;
+    if (job.gpu_aware) return Detour::left_to_mpi;
+  }
+  const bool is_apart = is_cut(job, message) || leaves_device(job, message);
+  return is_apart ? Detour::none : Detour::brief;
+}
+
+std::optional<int> start(Job& job, const Message& message, const Choice& choice, Elements& elements,
+                         Prepared& prepared) {
+  return announce(job, message, choice, send_by_mpi(job, message, choice, elements), prepared);
+}
+
+}  // namespace pipelined_by_mpi
+
+/// MPI gets a frame with all of the data.
+namespace eager {
+
+Detour probe(const Job&, const Message&, const Choice& choice) {
+  return encodes(choice) ? Detour::none : Detour::unsuited;
+}
+
+std::optional<int> start(Job& job, const Message& message, const Choice& choice, Elements& elements,
+                         Prepared& prepared) {
+  return prepare_eager(job, message, choice.spec, elements, prepared);
+}
+
+}  // namespace eager
+
+/// MPI gets the elements, where the program has them, or packed in host memory, or in a device's
+/// where MPI takes that.
+namespace raw {
+
+Detour probe(const Job&, const Message&, const Choice&) { return Detour::none; }
+
+/// To memory that MPI takes, from the program's buffer, which may have gaps.
+int pack(Job& job, const Message& message, Prepared& prepared) {
+  return pack_from_device(job, message.device, message.arguments.buffer, message.arguments.count,
+                          message.type, prepared.memory.data(), message.bytes, message.behind);
+}
+
+bool take_memory(Job& job, const Message& message, Prepared& prepared) {
+  prepared.memory = job.devices.take_pinned(message.device, message.bytes);
+  if (!prepared.memory) return false;
+  prepared.data = prepared.memory.data();
+  prepared.bytes = message.bytes;
+  return true;
+}
+
+std::optional<int> start(Job& job, const Message& message, const Choice&, Elements& elements,
+                         Prepared& prepared) {
+  if (message.device == gpu::host || !packs_for_mpi(job, message.type)) return MPI_SUCCESS;
+  if (elements.packed && job.hands_devices_to_mpi()) {
+    prepared.memory = std::move(elements.packed);
+    prepared.data = prepared.memory.data();
+    prepared.bytes = message.bytes;
+    return MPI_SUCCESS;
+  }
+  if (!take_memory(job, message, prepared)) {
+    return job.code_of(short_of_memory(job, message.device));
+  }
+  const QueueLease queue = job.devices.queue(elements.region);
+  if (!queue) return job.code_of(refused(job, message.device));
+  return job.code_of(job.devices.wait(
+      *queue, queue->copy(prepared.memory.data(), elements.region.data, message.bytes)));
+}
+
+/// A message whose elements cannot be had: it has none, or memory for them is short.
+int start_packed(Job& job, const Message& message, bool is_short_of_memory, Prepared& prepared) {
+  const bool is_taken = !packs_for_mpi(job, message.type) && !is_short_of_memory;
+  if (message.device == gpu::host || is_taken) return MPI_SUCCESS;
+  if (!take_memory(job, message, prepared)) {
+    return job.code_of(short_of_memory(job, message.device));
+  }
+  return pack(job, message, prepared);
+}
+
+}  // namespace raw
+
+constexpr std::array table{
+    Protocol{"zero-copy get", zero_copy_get::probe, zero_copy_get::start},
+    Protocol{"pipelined, GPU to GPU", pipelined_by_peer::probe, pipelined_by_peer::start},
+    Protocol{"pipelined, pinned host memory", pipelined_by_host::probe, pipelined_by_host::start},
+    Protocol{"pipelined, MPI", pipelined_by_mpi::probe, pipelined_by_mpi::start},
+    Protocol{"eager", eager::probe, eager::start},
+    Protocol{"raw", raw::probe, raw::start},
+};
+
+}  // namespace
+
+std::span<const Protocol> protocols() { return table; }
+
+const Protocol& protocol_for(const Job& job, const Message& message, const Choice& choice) {
+  return *std::ranges::find_if(
+      table, [&](const Protocol& one) { return one.probe(job, message, choice) == Detour::none; });
+}
+
+bool may_be_announced(const Job& job, const Message& message) {
+  return message.peer != trace::any_peer && !job.has_sessions.load(std::memory_order_relaxed) &&
+         !is_switched_off(job.config, message) && message.bytes % 4 == 0 &&
+         (message.type.element || (message.type.contiguous && message.type.size > 0 &&
+                                   wire::min_frame_bytes % message.type.size == 0));
+}
+
+bool takes_raw(const Job& job, const Message& message) {
+  if (!job.gpu_aware) return true;
+  if (message.bytes < job.least_peer_bytes) return false;
+  using policy::Peer;
+  const auto may_have = [&](Peer kind) {
+    return has_raw(job, {policy::Place::device, kind}, message.bytes);
+  };
+  return (job.peer_link.may_reach(message.peer) && may_have(Peer::linked)) ||
+         (job.host_link.may_reach(message.peer) && may_have(Peer::pinned));
+}
+
+Detour detour_of(const Job& job, const Message& message, trace::Way way, Detour of_peer,
+                 bool is_encoded) {
+  if (way == trace::Way::peer) return of_peer;
+  // Where the peer link was to be tried first, it cannot have the message.
+  if (way == trace::Way::host) {
+    return job.peer_link.is_open() ? Detour::unreachable : Detour::none;
+  }
+  const Detour by_peer = probe_peer(job, message, is_encoded);
+  const Detour by_host = probe_host(job, message, is_encoded);
+  if (by_peer == Detour::none || by_host == Detour::none) {
+    const bool is_open = job.peer_link.reaches(message.peer) || job.host_link.reaches(message.peer);
+    return is_open ? Detour::no_room : Detour::not_open;
+  }
+  // Of a link that there is, if there is one.
+  return by_peer == Detour::closed || (by_peer == Detour::unreachable && by_host != Detour::closed)
+             ? by_host
+             : by_peer;
+}
+
+int prepare(Job& job, const Message& message, const Choice& choice, Prepared& prepared) {
+  const bool is_encoded = encodes(choice);
+  const bool has_elements = is_encoded || message.bytes % sizeof(float) == 0;
+  std::optional<Elements> elements;
+  if (has_elements) {
+    const int code = gather_elements(job, message, elements);
+    if (code != MPI_SUCCESS) return code;
+    if (!elements && is_encoded) prepared.reason = trace::Reason::memory;
+  }
+  if (!elements) return raw::start_packed(job, message, has_elements, prepared);
+  if (measures_error(job, choice.spec)) {
+    const Status status = measure_error(job, choice.spec, elements->region, prepared.loss.measured);
+    if (!status.is_ok()) return job.code_of(status);
+  }
+  for (const Protocol& protocol : table) {
+    if (protocol.probe(job, message, choice) != Detour::none) continue;
+    const std::optional<int> code = protocol.start(job, message, choice, *elements, prepared);
+    if (code) return *code;
+  }
+  return MPI_ERR_INTERN;  // the last one always starts
+}
+
+}  // namespace mpress::engine
