@@ -68,6 +68,7 @@ bool LinkedRate::begin(int rank, std::size_t bytes) {
     return false;
   }
   std::lock_guard lock(mutex_);
+  if (!given_up_.empty()) return false;
   const auto known = std::ranges::find(measured_, rank, &Measured::rank);
   if (known != measured_.end()) return known->tries++ < most_tries;
   if (measured_.size() == most_measured) return false;

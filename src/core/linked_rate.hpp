@@ -27,7 +27,8 @@ class LinkedRate {
 
   /// In memory of `rank`'s device so many bytes lie at `from`, which queues of `device` reach, and
   /// stay until this returns. Where that rank is still to be measured, waits for the device: 0.1 to
-  /// 3 ms, and once 250 at most. `by`: what gave the occasion, for reports; a literal.
+  /// 3 ms; after 250 no other rank is measured any more. `by`: what gave the occasion, for reports;
+  /// a literal.
   void measure(Runtime& runtime, int rank, int device, const std::byte* from, std::size_t bytes,
                const char* by);
 

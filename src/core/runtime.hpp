@@ -36,9 +36,9 @@ struct Runtime {
 
   trace::Record record;
   policy::Policy policy;
-  LinkedRate linked_rate;
   memory::BufferPool pool{256u << 20};
   Devices devices{*this};
+  LinkedRate linked_rate;
   Progress progress;
   ProgressThread progress_thread{progress};
 

@@ -315,9 +315,10 @@ Policy::Forecast Policy::forecast_of(const Subject& subject) const {
   if (is_seen) found.wire_per_raw = relaxed(own.wire_per_raw);
   const std::optional<CodecSeconds> measured = codec_seconds(subject.path, subject.codec, bytes);
   const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
-  if (costs.message() && is_seen && codec.encode > 0) {
-    found.compressed_seconds =
-        costs_.compressed(subject.path, costs.frame(), codec, found.wire_per_raw * bytes);
+  double compressed = 0;
+  if (costs.message() && is_seen) {
+    compressed = costs_.compressed(subject.path, costs.frame(), codec, found.wire_per_raw * bytes);
+    if (codec.encode > 0) found.compressed_seconds = compressed;  // else it tells the wire's alone
   }
   if (force_) {
     found.verdict = Verdict::compress;
@@ -325,7 +326,7 @@ Policy::Forecast Policy::forecast_of(const Subject& subject) const {
     found.verdict = Verdict::link;
   } else if (costs.message()) {
     const double most = own.pays.load(std::memory_order_relaxed) ? faster : clearly_faster;
-    const bool pays = !is_seen || found.compressed_seconds < most * found.raw_seconds;
+    const bool pays = !is_seen || compressed < most * found.raw_seconds;
     found.verdict = pays ? Verdict::compress : Verdict::ratio;
   }
   return found;

@@ -41,7 +41,7 @@ int (*mpress::preload::finalize_behind)() = nullptr;
 MPRESS_EXPORT int MPI_Finalize() {
   static std::atomic<bool> is_under_way{false};
   engine::Job* const job = engine::has_started() ? engine::active_job() : nullptr;
-  if (job) engine::keep_protocol_table(*job);
+  if (job && !is_under_way) engine::keep_protocol_table(*job);
   engine::stop_progress_thread();
   const auto behind = preload::finalize_behind;
   return behind && !is_under_way.exchange(true) ? behind() : mpi::calls().Finalize();

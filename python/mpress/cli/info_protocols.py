@@ -48,11 +48,14 @@ def show(
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(file.read_text()))
+        found = json.loads(file.read_text())
     except (OSError, ValueError) as error:
-        raise UserError(
-            f"--from {file}: expected a file that MPRESS_PROTOCOLS named: {error}"
-        ) from None
+        raise UserError(f"--from {file}: expected what MPRESS_PROTOCOLS names: {error}") from None
+    if not isinstance(found, dict) or not {"rank", "ranks", "codec", "forced", "tables"} <= set(
+        found
+    ):
+        raise UserError(f"--from {file}: expected what MPRESS_PROTOCOLS names: it is another file")
+    return found
 
 
 def _ask(ranks: int, link: str | None, mpiexec: str | None) -> dict[str, Any]:

@@ -25,15 +25,16 @@ int hardest_to_reach(const Context& context) {
 /// Calls `use` with the part as a message to that member; its answer, or nothing for handles that
 /// have ended.
 template <typename Use>
-auto as_message(Job& job, const Collective& call, const Part& part, const Spec& spec,
-                const Context& context, bool raw_by_kernels,
+auto as_message(Job& job, const Collective& call, const Contribution& what, const Context& context,
+                bool raw_by_kernels,
                 Use use) -> std::optional<decltype(use(std::declval<const Message&>()))> {
+  const Part& part = what.part;
   const auto type = mpi::type_info(part.type);
   const auto comm = mpi::comm_info(context.comm());
   if (!type || !comm) return std::nullopt;
   SendArguments arguments{part.data, part.count, part.type, hardest_to_reach(context),
                           context.comm()};
-  arguments.spec = spec;
+  arguments.spec = what.spec;
   SendCall sending{trace::Called{call.op}, call.family, true};
   sending.raw_by_kernels = raw_by_kernels;
   const Location place = locate(job, part.data, *type);
@@ -43,25 +44,26 @@ auto as_message(Job& job, const Collective& call, const Part& part, const Spec& 
 
 }  // namespace
 
-bool would_encode(Job& job, const Collective& call, const Part& part, const Spec& spec,
+bool would_encode(Job& job, const Collective& call, const Contribution& what,
                   const Context& context, bool raw_by_kernels) {
-  return as_message(job, call, part, spec, context, raw_by_kernels,
-                    [&](const Message& message) {
-                      return choose(job, message, false).spec.codec != Codec::none;
-                    })
-      .value_or(false);
+  if (what.spec.codec == Codec::none || what.part.bytes == 0) return false;
+  const auto encodes = [&](const Message& message) {
+    const bool is_kernels = raw_by_kernels && message.device == gpu::host;  // which refuse it
+    return !is_kernels && choose(job, message, false).spec.codec != Codec::none;
+  };
+  return as_message(job, call, what, context, raw_by_kernels, encodes).value_or(false);
 }
 
-void learn_ratio(Job& job, const Collective& call, const Part& part, const Spec& spec,
-                 const Context& context, std::size_t raw_bytes, std::size_t wire_bytes) {
+void learn_ratio(Job& job, const Collective& call, const Contribution& what, const Context& context,
+                 std::size_t raw_bytes, std::size_t wire_bytes) {
   if (raw_bytes == 0) return;
-  as_message(job, call, part, spec, context, false, [&](const Message& message) {
+  as_message(job, call, what, context, false, [&](const Message& message) {
     const auto wire_of_part = compute([&] {
-      return static_cast<std::size_t>(static_cast<double>(part.bytes) *
+      return static_cast<std::size_t>(static_cast<double>(message.bytes) *
                                       static_cast<double>(wire_bytes) /
                                       static_cast<double>(raw_bytes));
     });
-    job.policy.encoded(subject_of(job, message, spec.codec), wire_of_part, 0);
+    job.policy.encoded(subject_of(job, message, what.spec.codec), wire_of_part, 0);
     return true;
   });
 }

@@ -16,15 +16,20 @@ class Context;
 class Job;
 struct Collective;
 
-/// Would this rank encode `part` by `spec` on its way to the member that is the hardest to reach?
+/// What a rank brings to other members of a call, and what would encode it.
+struct Contribution {
+  Part part;
+  Spec spec;
+};
+
+/// Would this rank encode it on its way to the member that is the hardest to reach?
 /// `raw_by_kernels`: else kernels of all members bring it, in the place of messages. The answer
 /// counts as one about a message: see Policy::judge().
-bool would_encode(Job& job, const Collective& call, const Part& part, const Spec& spec,
+bool would_encode(Job& job, const Collective& call, const Contribution& what,
                   const Context& context, bool raw_by_kernels);
 
-/// Tells the policy that `raw_bytes` of data like `part` became `wire_bytes`. The part's types and
-/// the communicator are still there.
-void learn_ratio(Job& job, const Collective& call, const Part& part, const Spec& spec,
-                 const Context& context, std::size_t raw_bytes, std::size_t wire_bytes);
+/// Tells the policy that `raw_bytes` of data like this became `wire_bytes`.
+void learn_ratio(Job& job, const Collective& call, const Contribution& what, const Context& context,
+                 std::size_t raw_bytes, std::size_t wire_bytes);
 
 }  // namespace mpress::engine

@@ -438,8 +438,18 @@ bool Routing::make_joint() {
 /// Would this member encode what it brings to a call that kernels could bring as it is?
 bool Routing::would_encode() const {
   if (spec_.codec == Codec::none) return false;
-  const std::optional<Part> part = joint_->contribution();
-  return part && engine::would_encode(job_, call_, *part, spec_, context_, true);
+  std::optional<Contribution> what = joint_->contribution(spec_of(job_, operands_, context_));
+  if (!what) return false;
+  if (const auto comm = mpi::comm_info(operands_.comm)) pass_on_hints(*comm, context_);
+  // A broadcast is encoded segment by segment, by which its ratio is learned.
+  if (!call_.reduces) what->part.bytes /= static_cast<std::size_t>(method(true).segments);
+  return engine::would_encode(job_, call_, *what, context_, true);
+}
+
+/// By which blocks travel, of a call that mpress serves whole.
+schedule::Method Routing::method(bool compresses) const {
+  return method_of(job_, schedule_op(call_), {bytes_, compresses, mode_.has_devices, spec_},
+                   context_);
 }
 
 void Routing::offer_joint() {
@@ -503,9 +513,7 @@ void Routing::serve_by_blocks(bool whole) {
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
   served_.is_blocking = form_ == Form::blocking;
   served_.method =
-      whole && !operands_.topology
-          ? method_of(job_, schedule_op(call_), {bytes_, pays_, mode_.has_devices, spec_}, context_)
-          : LongPairs::method(schedule_op(call_));
+      whole && !operands_.topology ? method(pays_) : LongPairs::method(schedule_op(call_));
   decide(whole ? Server::mpress : Server::both);
 }
 

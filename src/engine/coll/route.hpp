@@ -162,6 +162,7 @@ class Routing {
   bool may_be_joint();
   bool make_joint();
   bool would_encode() const;
+  schedule::Method method(bool compresses) const;
   void offer_joint();
   void accept_joint();
   void serve_otherwise();

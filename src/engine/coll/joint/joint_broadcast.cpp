@@ -50,9 +50,9 @@ JointBroadcast::JointBroadcast(Job& job, const Collective& call, const Operands&
                JointSum::broadcast_of(context.size(), operands.root), codec::Combine::replace);
 }
 
-std::optional<Part> JointBroadcast::contribution() const {
+std::optional<Contribution> JointBroadcast::contribution(const Spec& spec) const {
   if (!is_root()) return std::nullopt;
-  return part_of(operands_.receive, operands_.receive.reads, 0);
+  return Contribution{part_of(operands_.receive, operands_.receive.reads, 0), spec};
 }
 
 JointBroadcast::Told JointBroadcast::offer() {

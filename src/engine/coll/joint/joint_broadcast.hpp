@@ -27,7 +27,7 @@ class JointBroadcast final : public JointCall {
                  Context& context);
 
   Told offer() override;
-  std::optional<Part> contribution() const override;
+  std::optional<Contribution> contribution(const Spec& spec) const override;
   JointAnswer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <span>
 
-#include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/collective_operation.hpp"
+#include "engine/coll/contribution.hpp"
 #include "engine/coll/joint/joint_memory.hpp"
 #include "engine/job/context.hpp"
 #include "policy/linked.hpp"
@@ -46,8 +46,11 @@ class JointCall : public CollectiveOperation {
     return false;
   }
 
-  /// What this member brings to others where it is long enough for codecs; else empty.
-  virtual std::optional<Part> contribution() const { return std::nullopt; }
+  /// What this member brings to others where it is long enough for codecs, and what encodes it in a
+  /// call for which members agreed on `spec`; else empty.
+  virtual std::optional<Contribution> contribution(const Spec& /*spec*/) const {
+    return std::nullopt;
+  }
 
   /// Before it is offered: its place in a stream, which outlives accept(). False where its kernel
   /// does not begin behind what that holds by itself, which has to be done first.

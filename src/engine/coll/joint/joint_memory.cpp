@@ -204,6 +204,7 @@ bool JointMemory::is_open() {
                     arrived.device == (is_on_host() ? gpu::host : device_);
     are_open = are_open && other.is_open;
     // Others' memory is opened to be written, too.
+    other.bytes = arrived.bytes;
     if (other.is_open) memory_[i] = const_cast<std::byte*>(arrived.data);
   }
   return are_open;

@@ -125,6 +125,9 @@ class JointMemory {
     return calls_ - numbers + 1;
   }
 
+  /// Of what another member has; once all are open.
+  std::size_t bytes_of(int member) const { return others_[static_cast<std::size_t>(member)].bytes; }
+
   /// Has no call been made by what there is?
   bool is_unused() const { return calls_ == 0; }
 
@@ -158,6 +161,7 @@ class JointMemory {
     Routes routes{};
     std::unique_ptr<link::Inbound> memory = nullptr, alarm = nullptr;
     bool is_open = false;
+    std::size_t bytes = 0;  ///< once it is open
 
     void finish();
   };

@@ -38,9 +38,11 @@ class JointReduction final : public JointCall {
   JointReduction(Job& job, const Collective& call, const Operands& operands, Context& context);
 
   Told offer() override;
-  std::optional<Part> contribution() const override {
+  std::optional<Contribution> contribution(const Spec& spec) const override {
     if (!sum_) return std::nullopt;
-    return piece_of(reduction_, const_cast<void*>(reduction_.input), context_.size());
+    return Contribution{
+        longest_contribution(reduction_, reduction_.input, pieces_, context_.rank()),
+        spec_for(reduction_, spec, false)};
   }
   JointAnswer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;

@@ -132,7 +132,7 @@ void JointSum::measure_link() const {
   if (memory_.is_on_host() || !memory_.is_unused()) return;
   const int next = (context_.rank() + 1) % context_.size();
   job_.linked_rate.measure(job_, context_.world_rank(next), device_,
-                           memory_.memory()[static_cast<std::size_t>(next)], memory_.bytes(),
+                           memory_.memory()[static_cast<std::size_t>(next)], memory_.bytes_of(next),
                            "a collective call");
 }
 

@@ -92,7 +92,7 @@ void ReducedCall::count_jointly() const {
         {joint_->raw_bytes_to(member), joint_->sent_bytes() / others, Codec::szp},
         {joint_->raw_bytes_from(member), joint_->received_bytes() / others, Codec::szp});
   }
-  learn_ratio(job_, call_, own_piece(), spec_, context_, raw_bytes, joint_->sent_bytes());
+  learn_ratio(job_, call_, {own_piece(), spec_}, context_, raw_bytes, joint_->sent_bytes());
 }
 
 /// All members find the same: a joint sum, blocks, or that they have to know the range first. An

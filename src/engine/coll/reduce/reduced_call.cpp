@@ -13,18 +13,6 @@
 #include "schedule/sums/host_sums.hpp"
 
 namespace mpress::engine {
-namespace {
-
-/// Products bear no loss: what an error of one factor does to them depends on all the others. Where
-/// the order of the ranks is not to matter, szp's sums do.
-Spec spec_for(const Reduction& reduction, const Spec& agreed, bool is_reproducible) {
-  const bool bears_loss =
-      reduction.how != codec::Combine::prod &&
-      (!is_reproducible || (agreed.codec == Codec::szp && reduction.how == codec::Combine::sum));
-  return agreed.lossy() && !bears_loss ? Spec{.codec = Codec::mpc} : agreed;
-}
-
-}  // namespace
 
 ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& operands,
                          mpi::CommInfo& comm, Context& context, const Served& served)
@@ -65,7 +53,7 @@ void ReducedCall::start(FloatModes modes) {
 void ReducedCall::begin() {
   if (!tag_.take()) return;
   agreed_ = {};
-  agreed_.coding = Coding{spec_};
+  agreed_.coding = Coding{.spec = spec_, .is_decided = served_.encodes};
   agreed_.loss = {spec_.codec == Codec::zfp};
   errors_ = {};
   agreed_.coding.largest_error = &errors_.brought;

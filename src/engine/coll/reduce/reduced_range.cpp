@@ -14,11 +14,11 @@ namespace mpress::engine {
 /// Is a piece worth encoding on its way from this rank?
 bool ReducedCall::pays() const {
   if (job_.config.force || served_.encodes) return true;
-  return would_encode(job_, call_, own_piece(), spec_, context_, false);
+  return would_encode(job_, call_, {own_piece(), spec_}, context_, false);
 }
 
 Part ReducedCall::own_piece() const {
-  return piece_of(reduction_, const_cast<std::byte*>(input_), context_.size());
+  return longest_contribution(reduction_, input_, begins_, context_.rank());
 }
 
 /// Brought::share.

@@ -67,10 +67,21 @@ std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& oper
   return begins;
 }
 
-Part piece_of(const Reduction& reduction, void* input, int ranks) {
-  const std::uint64_t count = reduction.count / static_cast<std::uint64_t>(ranks);
-  return {input, static_cast<MPI_Count>(count), reduction.mpi_type(),
-          static_cast<std::size_t>(count) * element_size(reduction.type)};
+Spec spec_for(const Reduction& reduction, const Spec& agreed, bool is_reproducible) {
+  const bool bears_loss =
+      reduction.how != codec::Combine::prod &&
+      (!is_reproducible || (agreed.codec == Codec::szp && reduction.how == codec::Combine::sum));
+  return agreed.lossy() && !bears_loss ? Spec{.codec = Codec::mpc} : agreed;
+}
+
+Part longest_contribution(const Reduction& reduction, const void* input,
+                          std::span<const std::int64_t> begins, int rank) {
+  std::int64_t longest = 0;
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+    if (static_cast<int>(i) != rank) longest = std::max(longest, begins[i + 1] - begins[i]);
+  }
+  return {const_cast<void*>(input), longest, reduction.mpi_type(),
+          static_cast<std::size_t>(longest) * element_size(reduction.type)};
 }
 
 }  // namespace mpress::engine

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "codec/spec.hpp"
 #include "engine/coll/operands.hpp"
 #include "mpi/calls/calls.hpp"
 
@@ -44,7 +46,14 @@ std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& oper
                                     const Reduction& reduction, const Context& context,
                                     bool overlaps);
 
-/// What of `input`, where a reduction's contribution begins, one of `ranks` members gets.
-Part piece_of(const Reduction& reduction, void* input, int ranks);
+/// What encodes contributions, where the members agreed on a spec. Products bear no loss: what an
+/// error of one factor does to them depends on all the others. Where the order of the ranks is not
+/// to matter, szp's sums do.
+Spec spec_for(const Reduction& reduction, const Spec& agreed, bool is_reproducible);
+
+/// A block as long as the longest that `rank` contributes to a piece of another member's, of
+/// pieces that begin so; at the beginning of `input`.
+Part longest_contribution(const Reduction& reduction, const void* input,
+                          std::span<const std::int64_t> begins, int rank);
 
 }  // namespace mpress::engine

@@ -1,9 +1,10 @@
 #include "engine/p2p/send/protocol_table.hpp"
 
 #include <cerrno>
-#include <cstdio>
+#include <charconv>
 #include <cstring>
 #include <fstream>
+#include <locale>
 #include <memory>
 #include <vector>
 
@@ -114,10 +115,13 @@ std::vector<Range> ranges_of(const Sender& from) {
   return found;
 }
 
+/// Whatever the locale: with four digits.
 std::string number(double value) {
   char text[32];
-  compute([&] { std::snprintf(text, sizeof text, "%.4g", value); });
-  return text;
+  const auto end = compute([&] {
+    return std::to_chars(text, text + sizeof text, value, std::chars_format::general, 4).ptr;
+  });
+  return {text, end};
 }
 
 std::string text_of(const Sender& from, const Range& range, std::size_t end) {
@@ -155,6 +159,7 @@ void keep_protocol_table(Job& job) {
   const std::string& path = job.config.protocols_file;
   if (job.rank != 0 || path.empty()) return;
   std::ofstream file(path);
+  file.imbue(std::locale::classic());
   file << "{\"rank\": " << job.rank << ", \"ranks\": " << job.size << ", \"codec\": \""
        << to_string(job.config.spec) << "\", \"forced\": " << (job.config.force ? "true" : "false")
        << ", \"tables\": [";

@@ -11,34 +11,35 @@ namespace {
 
 using trace::Detour;
 
-/// Has mpress what is not encoded on such a path?
-bool has_raw(const Job& job, policy::Path path, std::size_t bytes) {
-  return !job.gpu_aware || job.raw_by_link || job.policy.has_raw(path, bytes);
+/// Has mpress what is not encoded, rather than an MPI that takes memory of devices? The link of
+/// mpress's own that is tried first answers for both.
+bool has_raw(const Job& job, const Message& message) {
+  if (!job.gpu_aware || job.raw_by_link) return true;
+  const bool is_linked = job.peer_link.may_reach(message.peer);
+  if (!is_linked && !job.host_link.may_reach(message.peer)) return false;
+  const policy::Peer kind = is_linked ? policy::Peer::linked : policy::Peer::pinned;
+  return job.policy.has_raw({policy::Place::device, kind}, message.bytes);
 }
 
 bool encodes(const Choice& choice) { return choice.spec.codec != Codec::none; }
 
 /// Why a link between devices of a host cannot carry a message in memory of one.
 template <typename OwnLink>
-Detour probe_link(const Job& job, const OwnLink& link, policy::Peer kind, const Message& message,
-                  bool is_encoded) {
+Detour probe_link(const Job& job, const OwnLink& link, const Message& message, bool is_encoded) {
   if (message.peer == job.rank || !may_be_announced(job, message)) return Detour::unsuited;
   if (job.peer_hosts.peer(message.peer) == policy::Peer::other_host) return Detour::other_host;
   if (message.bytes < job.least_peer_bytes) return Detour::brief;
   if (!link.is_open()) return Detour::closed;
   if (!link.may_reach(message.peer)) return Detour::unreachable;
-  if (!is_encoded && !has_raw(job, {policy::Place::device, kind}, message.bytes)) {
-    return Detour::left_to_mpi;
-  }
-  return Detour::none;
+  return is_encoded || has_raw(job, message) ? Detour::none : Detour::left_to_mpi;
 }
 
 Detour probe_peer(const Job& job, const Message& message, bool is_encoded) {
-  return probe_link(job, job.peer_link, policy::Peer::linked, message, is_encoded);
+  return probe_link(job, job.peer_link, message, is_encoded);
 }
 
 Detour probe_host(const Job& job, const Message& message, bool is_encoded) {
-  return probe_link(job, job.host_link, policy::Peer::pinned, message, is_encoded);
+  return probe_link(job, job.host_link, message, is_encoded);
 }
 
 std::optional<int> announce(Job& job, const Message& message, const Choice& choice,
@@ -243,13 +244,9 @@ bool may_be_announced(const Job& job, const Message& message) {
 
 bool takes_raw(const Job& job, const Message& message) {
   if (!job.gpu_aware) return true;
-  if (message.bytes < job.least_peer_bytes) return false;
-  using policy::Peer;
-  const auto may_have = [&](Peer kind) {
-    return has_raw(job, {policy::Place::device, kind}, message.bytes);
-  };
-  return (job.peer_link.may_reach(message.peer) && may_have(Peer::linked)) ||
-         (job.host_link.may_reach(message.peer) && may_have(Peer::pinned));
+  const bool may_reach =
+      job.peer_link.may_reach(message.peer) || job.host_link.may_reach(message.peer);
+  return message.bytes >= job.least_peer_bytes && may_reach && has_raw(job, message);
 }
 
 Detour detour_of(const Job& job, const Message& message, trace::Way way, Detour of_peer,
