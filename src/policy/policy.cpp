@@ -272,9 +272,6 @@ Verdict Policy::verdict(const Subject& subject) {
   if (!costs.message()) return Verdict::unknown;
   const auto bytes = static_cast<double>(subject.bytes);
   if (!could_pay(subject.path, subject.codec, costs, bytes)) return Verdict::link;
-  const double raw = raw_seconds(subject, costs);
-  const std::optional<CodecSeconds> measured = codec_seconds(subject.path, subject.codec, bytes);
-  const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
   Ratios::Seen& own = subject.ratios->at(subject.codec, subject.type, subject.bytes);
   if (own.samples.load(std::memory_order_relaxed) == 0) {
     Ratios::Seen& others = seen_.at(subject.codec, subject.type, subject.bytes);
@@ -283,18 +280,29 @@ Verdict Policy::verdict(const Subject& subject) {
     own.samples.store(first_looks, std::memory_order_relaxed);
   }
   if (own.samples.load(std::memory_order_relaxed) < first_looks) return Verdict::compress;
-  const double wire_bytes = relaxed(own.wire_per_raw) * static_cast<double>(subject.bytes);
-  const double compressed = costs_.compressed(subject.path, costs.frame(), codec, wire_bytes);
-  const bool paid = own.pays.load(std::memory_order_relaxed);
-  const bool pays = compressed < (paid ? faster : clearly_faster) * raw;
-  if (pays != paid) own.pays.store(pays, std::memory_order_relaxed);
-  if (pays) return Verdict::compress;
-  const double interval =
-      std::max((codec.encode + codec.decode) / (look_share * raw), least_interval);
+  const Prices found = prices(subject, costs, own);
+  if (found.pays != own.pays.load(std::memory_order_relaxed)) {
+    own.pays.store(found.pays, std::memory_order_relaxed);
+  }
+  if (found.pays) return Verdict::compress;
+  const double interval = std::max(
+      (found.codec.encode + found.codec.decode) / (look_share * found.raw), least_interval);
   const std::uint32_t skipped = own.skipped.fetch_add(1, std::memory_order_relaxed) + 1;
   if (skipped <= interval) return Verdict::ratio;
   own.skipped.store(0, std::memory_order_relaxed);
   return Verdict::compress;
+}
+
+Policy::Prices Policy::prices(const Subject& subject, const Wire& costs,
+                              const Ratios::Seen& seen) const {
+  const auto bytes = static_cast<double>(subject.bytes);
+  const std::optional<CodecSeconds> measured = codec_seconds(subject.path, subject.codec, bytes);
+  const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
+  const double raw = raw_seconds(subject, costs);
+  const double compressed =
+      costs_.compressed(subject.path, costs.frame(), codec, relaxed(seen.wire_per_raw) * bytes);
+  const bool paid = seen.pays.load(std::memory_order_relaxed);
+  return {raw, compressed, codec, compressed < (paid ? faster : clearly_faster) * raw};
 }
 
 Policy::Forecast Policy::forecast(const Subject& subject) const {
@@ -304,8 +312,6 @@ Policy::Forecast Policy::forecast(const Subject& subject) const {
 Policy::Forecast Policy::forecast_of(const Subject& subject) const {
   Forecast found;
   const Wire costs = wire(subject.path);
-  const auto bytes = static_cast<double>(subject.bytes);
-  if (costs.message()) found.raw_seconds = raw_seconds(subject, costs);
   Ratios& ratios = *subject.ratios;
   const Ratios::Seen& of_comm = ratios.at(subject.codec, subject.type, subject.bytes);
   const Ratios::Seen& of_all = seen_.at(subject.codec, subject.type, subject.bytes);
@@ -313,22 +319,17 @@ Policy::Forecast Policy::forecast_of(const Subject& subject) const {
   const Ratios::Seen& own = is_new ? of_all : of_comm;
   const bool is_seen = own.samples.load(std::memory_order_relaxed) >= first_looks;
   if (is_seen) found.wire_per_raw = relaxed(own.wire_per_raw);
-  const std::optional<CodecSeconds> measured = codec_seconds(subject.path, subject.codec, bytes);
-  const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
-  double compressed = 0;
-  if (costs.message() && is_seen) {
-    compressed = costs_.compressed(subject.path, costs.frame(), codec, found.wire_per_raw * bytes);
-    if (codec.encode > 0) found.compressed_seconds = compressed;  // else it tells the wire's alone
-  }
-  if (force_) {
-    found.verdict = Verdict::compress;
-  } else if (costs.message() && !could_pay(subject.path, subject.codec, costs, bytes)) {
-    found.verdict = Verdict::link;
-  } else if (costs.message()) {
-    const double most = own.pays.load(std::memory_order_relaxed) ? faster : clearly_faster;
-    const bool pays = !is_seen || compressed < most * found.raw_seconds;
-    found.verdict = pays ? Verdict::compress : Verdict::ratio;
-  }
+  if (force_) found.verdict = Verdict::compress;
+  if (!costs.message()) return found;
+  const Prices known = prices(subject, costs, own);
+  found.raw_seconds = known.raw;
+  // Without a codec's times the price is the wire's alone.
+  if (is_seen && known.codec.encode > 0) found.compressed_seconds = known.compressed;
+  if (force_) return found;
+  const bool could =
+      could_pay(subject.path, subject.codec, costs, static_cast<double>(subject.bytes));
+  const bool pays = !is_seen || known.pays;
+  found.verdict = !could ? Verdict::link : pays ? Verdict::compress : Verdict::ratio;
   return found;
 }
 

@@ -166,6 +166,13 @@ class Policy {
   Wire wire(Path path) const;
   Verdict verdict(const Subject& subject);
   Forecast forecast_of(const Subject& subject) const;
+  /// What a message costs raw, and compressed where the like of it became what was `seen`.
+  struct Prices {
+    double raw, compressed;
+    CodecSeconds codec;
+    bool pays;
+  };
+  Prices prices(const Subject& subject, const Wire& costs, const Ratios::Seen& seen) const;
   LinkCosts costs_of_link(Path path) const;
   bool could_pay(Path path, Codec codec, const Wire& costs, double bytes) const;
   double raw_seconds(Path path, const Wire& costs, double bytes) const;
