@@ -23,23 +23,28 @@ bool has_raw(const Job& job, const Message& message) {
 
 bool encodes(const Choice& choice) { return choice.spec.codec != Codec::none; }
 
-/// Why a link between devices of a host cannot carry a message in memory of one.
-template <typename OwnLink>
-Detour probe_link(const Job& job, const OwnLink& link, const Message& message, bool is_encoded) {
-  if (message.peer == job.rank || !may_be_announced(job, message)) return Detour::unsuited;
+/// Why a link between devices of a host cannot carry a message: of the rank's links the one that
+/// `link` names.
+template <auto link>
+Detour probe_link(const Job& job, const Message& message, bool is_encoded) {
+  if (message.device == gpu::host || message.peer == job.rank || !may_be_announced(job, message)) {
+    return Detour::unsuited;
+  }
   if (job.peer_hosts.peer(message.peer) == policy::Peer::other_host) return Detour::other_host;
   if (message.bytes < job.least_peer_bytes) return Detour::brief;
-  if (!link.is_open()) return Detour::closed;
-  if (!link.may_reach(message.peer)) return Detour::unreachable;
+  if (!(job.*link).is_open()) return Detour::closed;
+  if (!(job.*link).may_reach(message.peer)) return Detour::unreachable;
   return is_encoded || has_raw(job, message) ? Detour::none : Detour::left_to_mpi;
 }
 
-Detour probe_peer(const Job& job, const Message& message, bool is_encoded) {
-  return probe_link(job, job.peer_link, message, is_encoded);
-}
+constexpr auto probe_peer = probe_link<&Runtime::peer_link>;
+constexpr auto probe_host = probe_link<&Runtime::host_link>;
 
-Detour probe_host(const Job& job, const Message& message, bool is_encoded) {
-  return probe_link(job, job.host_link, message, is_encoded);
+/// MPI gets `bytes` bytes of this memory.
+void hand_over(memory::Buffer memory, std::size_t bytes, Prepared& prepared) {
+  prepared.memory = std::move(memory);
+  prepared.data = prepared.memory.data();
+  prepared.bytes = bytes;
 }
 
 std::optional<int> announce(Job& job, const Message& message, const Choice& choice,
@@ -49,11 +54,10 @@ std::optional<int> announce(Job& job, const Message& message, const Choice& choi
     prepared.loss =
         Loss::of(choice.spec, chunks->header().spec, message.device, prepared.loss.measured);
   }
-  prepared.memory = job.pool.take(wire::min_frame_bytes);
-  if (!prepared.memory) return MPI_ERR_NO_MEM;
-  wire::close_frame(chunks->header(), job.nonce, prepared.memory.data());
-  prepared.data = prepared.memory.data();
-  prepared.bytes = wire::min_frame_bytes;
+  memory::Buffer header = job.pool.take(wire::min_frame_bytes);
+  if (!header) return MPI_ERR_NO_MEM;
+  wire::close_frame(chunks->header(), job.nonce, header.data());
+  hand_over(std::move(header), wire::min_frame_bytes, prepared);
   prepared.is_frame = true;
   prepared.chunks = std::move(chunks);
   return MPI_SUCCESS;
@@ -78,9 +82,7 @@ namespace zero_copy_get {
 Detour probe(const Job& job, const Message& message, const Choice& choice) {
   const bool may_lend = !job.gpu_aware && !job.config.zero_copy_disabled;
   const bool stays = message.call.buffer_stays && message.type.contiguous;
-  if (message.device == gpu::host || encodes(choice) || !stays || !may_lend) {
-    return Detour::unsuited;
-  }
+  if (encodes(choice) || !stays || !may_lend) return Detour::unsuited;
   return probe_peer(job, message, false);
 }
 
@@ -101,35 +103,20 @@ std::optional<int> start(Job& job, const Message& message, const Choice& choice,
 }  // namespace zero_copy_get
 
 /// MPI gets a header, and the data goes by slots of a link between devices, chunk by chunk.
-namespace pipelined_by_peer {
+namespace pipelined {
 
+template <auto probe_link>
 Detour probe(const Job& job, const Message& message, const Choice& choice) {
-  if (message.device == gpu::host) return Detour::unsuited;
-  return probe_peer(job, message, encodes(choice));
+  return probe_link(job, message, encodes(choice));
 }
 
+template <auto send>
 std::optional<int> start(Job& job, const Message& message, const Choice& choice, Elements& elements,
                          Prepared& prepared) {
-  return announce(job, message, choice, send_by_peer(job, message, choice.spec, elements),
-                  prepared);
+  return announce(job, message, choice, send(job, message, choice.spec, elements), prepared);
 }
 
-}  // namespace pipelined_by_peer
-
-namespace pipelined_by_host {
-
-Detour probe(const Job& job, const Message& message, const Choice& choice) {
-  if (message.device == gpu::host) return Detour::unsuited;
-  return probe_host(job, message, encodes(choice));
-}
-
-std::optional<int> start(Job& job, const Message& message, const Choice& choice, Elements& elements,
-                         Prepared& prepared) {
-  return announce(job, message, choice, send_by_host(job, message, choice.spec, elements),
-                  prepared);
-}
-
-}  // namespace pipelined_by_host
+}  // namespace pipelined
 
 /// The same by messages of MPI's: so that copies overlap with the wire, also where nothing is
 /// encoded; and a payload in memory of a device goes apart from its header, which the receiver's
@@ -173,32 +160,21 @@ namespace raw {
 
 Detour probe(const Job&, const Message&, const Choice&) { return Detour::none; }
 
-/// To memory that MPI takes, from the program's buffer, which may have gaps.
-int pack(Job& job, const Message& message, Prepared& prepared) {
-  return pack_from_device(job, message.device, message.arguments.buffer, message.arguments.count,
-                          message.type, prepared.memory.data(), message.bytes, message.behind);
-}
-
-bool take_memory(Job& job, const Message& message, Prepared& prepared) {
-  prepared.memory = job.devices.take_pinned(message.device, message.bytes);
-  if (!prepared.memory) return false;
-  prepared.data = prepared.memory.data();
-  prepared.bytes = message.bytes;
-  return true;
+/// Memory that MPI takes, for the whole message.
+int take_memory(Job& job, const Message& message, Prepared& prepared) {
+  hand_over(job.devices.take_pinned(message.device, message.bytes), message.bytes, prepared);
+  if (prepared.memory) return MPI_SUCCESS;
+  return job.code_of(short_of_memory(job, message.device));
 }
 
 std::optional<int> start(Job& job, const Message& message, const Choice&, Elements& elements,
                          Prepared& prepared) {
   if (message.device == gpu::host || !packs_for_mpi(job, message.type)) return MPI_SUCCESS;
   if (elements.packed && job.hands_devices_to_mpi()) {
-    prepared.memory = std::move(elements.packed);
-    prepared.data = prepared.memory.data();
-    prepared.bytes = message.bytes;
+    hand_over(std::move(elements.packed), message.bytes, prepared);
     return MPI_SUCCESS;
   }
-  if (!take_memory(job, message, prepared)) {
-    return job.code_of(short_of_memory(job, message.device));
-  }
+  if (const int code = take_memory(job, message, prepared); code != MPI_SUCCESS) return code;
   const QueueLease queue = job.devices.queue(elements.region);
   if (!queue) return job.code_of(refused(job, message.device));
   return job.code_of(job.devices.wait(
@@ -209,18 +185,18 @@ std::optional<int> start(Job& job, const Message& message, const Choice&, Elemen
 int start_packed(Job& job, const Message& message, bool is_short_of_memory, Prepared& prepared) {
   const bool is_taken = !packs_for_mpi(job, message.type) && !is_short_of_memory;
   if (message.device == gpu::host || is_taken) return MPI_SUCCESS;
-  if (!take_memory(job, message, prepared)) {
-    return job.code_of(short_of_memory(job, message.device));
-  }
-  return pack(job, message, prepared);
+  if (const int code = take_memory(job, message, prepared); code != MPI_SUCCESS) return code;
+  return pack_from_device(job, message.device, message.arguments.buffer, message.arguments.count,
+                          message.type, prepared.memory.data(), message.bytes, message.behind);
 }
 
 }  // namespace raw
 
 constexpr std::array table{
     Protocol{"zero-copy get", zero_copy_get::probe, zero_copy_get::start},
-    Protocol{"pipelined, GPU to GPU", pipelined_by_peer::probe, pipelined_by_peer::start},
-    Protocol{"pipelined, pinned host memory", pipelined_by_host::probe, pipelined_by_host::start},
+    Protocol{"pipelined, GPU to GPU", pipelined::probe<probe_peer>, pipelined::start<send_by_peer>},
+    Protocol{"pipelined, pinned host memory", pipelined::probe<probe_host>,
+             pipelined::start<send_by_host>},
     Protocol{"pipelined, MPI", pipelined_by_mpi::probe, pipelined_by_mpi::start},
     Protocol{"eager", eager::probe, eager::start},
     Protocol{"raw", raw::probe, raw::start},
