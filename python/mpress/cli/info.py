@@ -15,7 +15,7 @@ import mpress
 from mpress import _core
 from mpress.cli import info_gpu, info_protocols, mpis
 from mpress.cli.console import make_console, print_facts
-from mpress.cli.errors import UserError
+from mpress.cli.errors import UserError, checked_link, checked_output
 from mpress.cli.launch import backend, preload_library
 
 
@@ -67,6 +67,12 @@ def info(
         print(Path(mpress.__file__).parent)
         return
     console = make_console()
+    if gpu or protocols:
+        checked_link(link)
+        if ranks is not None and ranks < 2:
+            raise UserError(f"-n {ranks}: expected 2 ranks or more, between which messages go")
+        if json_file is not None:
+            checked_output("--json", json_file)
     if gpu:
         info_gpu.show(console, ranks, link, mpiexec, json_file)
         return

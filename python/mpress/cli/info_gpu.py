@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mpress.cli.console import make_table, print_facts, print_table, size_text
-from mpress.cli.errors import UserError, checked_link, checked_output
+from mpress.cli.errors import UserError
 from mpress.cli.launch import backend, required_preload_library
 from mpress.cli.ways import NOTES, WAYS
 from mpress.p2p import jobs, memory
@@ -32,11 +32,6 @@ def show(
     json_file: Path | None,
 ) -> None:
     """Prints what this process sees of GPUs; then starts ranks, and prints their messages."""
-    checked_link(link)
-    if ranks is not None and ranks < 2:
-        raise UserError(f"-n {ranks}: expected 2 ranks or more, between which messages go")
-    if json_file is not None:
-        checked_output("--json", json_file)
     names = memory.names()
     _print_gpus(console, names)
     if backend("cuda") is None:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from mpress import trace
 from mpress.cli.console import make_table, print_facts, print_table, size_text
-from mpress.cli.errors import UserError, checked_link, checked_output
+from mpress.cli.errors import UserError
 from mpress.cli.launch import required_preload_library
 from mpress.p2p import jobs
 
@@ -35,11 +35,6 @@ def show(
     from_file: Path | None,
 ) -> None:
     """Prints the table of a job of its own, or of `from_file`, which MPRESS_PROTOCOLS named."""
-    checked_link(link)
-    if ranks is not None and ranks < 2:
-        raise UserError(f"-n {ranks}: expected 2 ranks or more, between which messages go")
-    if json_file is not None:
-        checked_output("--json", json_file)
     found = _read(from_file) if from_file else _ask(ranks or 2, link, mpiexec)
     print_tables(console, found)
     if json_file is not None:
