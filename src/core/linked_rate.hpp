@@ -1,4 +1,4 @@
-// What links between devices of a host carry, where no profile tells.
+// Rates of links between devices of a host, measured where no profile has them.
 #pragma once
 
 #include <atomic>
@@ -32,10 +32,12 @@ class LinkedRate {
   void measure(Runtime& runtime, int rank, int device, const std::byte* from, std::size_t bytes,
                const char* by);
 
-  /// What taught the rate that counts: `by`, or that another rank of this host did; null: nothing.
+  /// The occasion on which the rate that counts was measured: `by`, or another rank of this host;
+  /// null: it was not.
   const char* learned_by() const { return learned_by_.load(std::memory_order_relaxed); }
 
-  /// What another rank of this host has measured since; `device`: one of this process's.
+  /// Takes over a rate that another rank of this host has measured since; `device`: one of this
+  /// process's.
   void hear(Runtime& runtime, int device);
 
  private:
@@ -47,7 +49,7 @@ class LinkedRate {
   link::Sheet::Seen* of_host_ = nullptr;
   std::atomic<std::uint64_t> heard_{0};
   std::atomic<const char*> learned_by_{nullptr};
-  /// What a device may still work at.
+  /// Memory and queue of a measurement that a device may still work at.
   struct GivenUp {
     memory::Buffer to;
     QueueLease queue;  ///< destroyed first

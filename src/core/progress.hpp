@@ -18,8 +18,8 @@ namespace mpress::engine {
 /// may call in again, which advances nothing, and may throw.
 class Progress {
  public:
-  /// What the owner does around every round of advance(), in its thread; null: nothing. It may not
-  /// throw.
+  /// Functions of the owner's that run around every round of advance(), in its thread; null: none.
+  /// They may not throw.
   struct Rounds {
     void (*begin)() = nullptr;
     void (*end)() = nullptr;

@@ -1,5 +1,5 @@
-// What a rank has of the machine: configuration, pools, devices, links, clocks and the record of
-// what became of its data. It knows no MPI; the binding derives what it needs beside (Job).
+// The runtime of a rank: configuration, pools, devices, links, clocks, and the record of its
+// messages. It knows no MPI; the binding derives what it needs beside (Job).
 #pragma once
 
 #include <cstddef>

@@ -59,6 +59,11 @@ class ErrorNotes {
 
   static void postpone(Note note);
 
+  /// That of the innermost scope, if there is one, belongs to no call.
+  static void postpone_innermost() {
+    if (innermost()) postpone(take());
+  }
+
  private:
   friend void raise_later(std::function<void()> raise);
   friend void raise_now();
@@ -118,16 +123,14 @@ class HeldError {
   int code(int returned) const { return is_held() ? ErrorNotes::innermost()->code : returned; }
 
   /// Of an error that belongs to no call.
-  void raise_later() {
-    if (is_held()) ErrorNotes::postpone(ErrorNotes::take());
-  }
+  void raise_later() { ErrorNotes::postpone_innermost(); }
 };
 
 /// A scope without an object: an error that MPI raises between the two belongs to no call, and is
 /// raised later. Of rounds of progress, whose errors are the operations' own.
 inline void begin_scope_of_no_call() { ErrorNotes::enter(); }
 inline void end_scope_of_no_call() {
-  if (ErrorNotes::innermost()) ErrorNotes::postpone(ErrorNotes::take());
+  ErrorNotes::postpone_innermost();
   ErrorNotes::leave();
 }
 

@@ -48,8 +48,9 @@ bool would_encode(Job& job, const Collective& call, const Contribution& what,
                   const Context& context, bool raw_by_kernels) {
   if (what.spec.codec == Codec::none || what.part.bytes == 0) return false;
   const auto encodes = [&](const Message& message) {
-    const bool is_kernels = raw_by_kernels && message.device == gpu::host;  // which refuse it
-    return !is_kernels && choose(job, message, false).spec.codec != Codec::none;
+    // Kernels refuse memory of the host, and then the question is another one.
+    if (raw_by_kernels && message.device == gpu::host) return false;
+    return choose(job, message, false).spec.codec != Codec::none;
   };
   return as_message(job, call, what, context, raw_by_kernels, encodes).value_or(false);
 }

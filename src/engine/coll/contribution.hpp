@@ -8,7 +8,6 @@
 
 #include "codec/spec.hpp"
 #include "engine/coll/blocks/blocks.hpp"
-#include "policy/policy.hpp"
 
 namespace mpress::engine {
 
@@ -16,7 +15,7 @@ class Context;
 class Job;
 struct Collective;
 
-/// What a rank brings to other members of a call, and what would encode it.
+/// A rank's contribution to a call, as far as other members get it, and the spec to encode it with.
 struct Contribution {
   Part part;
   Spec spec;

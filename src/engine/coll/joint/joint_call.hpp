@@ -46,8 +46,8 @@ class JointCall : public CollectiveOperation {
     return false;
   }
 
-  /// What this member brings to others where it is long enough for codecs, and what encodes it in a
-  /// call for which members agreed on `spec`; else empty.
+  /// This member's contribution, where it is long enough for codecs, to a call for which members
+  /// agreed on `spec`; else empty.
   virtual std::optional<Contribution> contribution(const Spec& /*spec*/) const {
     return std::nullopt;
   }
