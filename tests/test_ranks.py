@@ -62,7 +62,7 @@ def test_operations_get_on_while_mpi_blocks(ranks: Run, ranks_a_host: int, threa
     check(ranks(3, "hook", ranks_a_host, env={"RANKS_THREADED": "1"} if threaded else {}), 3)
 
 
-@pytest.mark.parametrize("link", ["mpi_link", "peer_link", "host_link"])
+@pytest.mark.parametrize("link", ["channel_link", "peer_link", "host_link"])
 def test_links_conform(ranks: Run, link: str) -> None:
     """The same cases for every link."""
     check(ranks(3, link), 3)
@@ -72,7 +72,7 @@ def test_links_conform(ranks: Run, link: str) -> None:
     ("test", "told"),
     [
         ("lost", [0, 1]),
-        ("mpi_link_lost", [1, 2]),
+        ("channel_link_lost", [1, 2]),
         ("peer_link_lost", [1, 2]),
         ("host_link_lost", [1, 2]),
     ],

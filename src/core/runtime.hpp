@@ -9,8 +9,8 @@
 #include "core/linked_rate.hpp"
 #include "core/progress.hpp"
 #include "core/progress_thread.hpp"
+#include "link/channel/channel_link.hpp"
 #include "link/host/host_link.hpp"
-#include "link/link.hpp"
 #include "link/pacer.hpp"
 #include "link/peer/peer_link.hpp"
 #include "memory/buffer_pool.hpp"
@@ -21,10 +21,8 @@
 namespace mpress::engine {
 
 struct Runtime {
-  /// `rounds`: see Progress. `channel_link`: the link over messages of the binding's, which
-  /// outlives this.
-  Runtime(Progress::Rounds rounds, link::Link& channel_link)
-      : progress(rounds), channel_link(channel_link) {}
+  /// `rounds`: see Progress.
+  explicit Runtime(Progress::Rounds rounds) : progress(rounds) {}
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
@@ -45,7 +43,7 @@ struct Runtime {
   link::Pacer pacer;
   link::PeerLink peer_link;
   link::HostLink host_link;
-  link::Link& channel_link;
+  link::ChannelLink channel_link;
   bool has_nothing_to_share = false;  ///< the system gives no memory for links between GPUs
 
  protected:

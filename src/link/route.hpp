@@ -7,14 +7,14 @@
 namespace mpress::link {
 
 enum class Kind : std::uint8_t {
-  mpi,   ///< chunks by MPI, under a tag of the link's own communicator
-  peer,  ///< slots of the sender's segment, in memory that both GPUs reach
-  host,  ///< slots of the sender's segment, in host memory that both GPUs have pinned
+  channel,  ///< messages of a channel, under a tag of the transfer's own
+  peer,     ///< slots of the sender's segment, in memory that both GPUs reach
+  host,     ///< slots of the sender's segment, in host memory that both GPUs have pinned
 };
 
 struct Route {
   std::uint32_t number = 0;  ///< of the transfer, as its sender counts; chunks by MPI: their tag
-  Kind kind = Kind::mpi;
+  Kind kind = Kind::channel;
   std::uint32_t slot = 0;  ///< the first, of those of this reader
 
   constexpr Route() = default;

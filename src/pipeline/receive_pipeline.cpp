@@ -62,7 +62,7 @@ void ReceivePipeline::open(link::Link& link, link::Route route, std::uint64_t be
   opened_ns_ = trace::now_ns();
   // Devices that publish payloads ask nobody whether their elements would take less; what MPI
   // carries was looked at, and is never longer than its elements.
-  may_come_raw_ = route.kind == link::Kind::mpi || cut_.may_be_elements;
+  may_come_raw_ = route.kind == link::Kind::channel || cut_.may_be_elements;
   begin_keeping();
   inbound_ =
       link.receive({cut_.peer, route, chunks, cut_.chunk_bytes, cut_.raw_bytes(chunks - 1),

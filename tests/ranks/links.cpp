@@ -1,370 +1,54 @@
-// What every link has to keep, the same cases for each: rank 0 sends, ranks 1 and 2 read.
+// Links between real ranks: the same cases as tests/unit/channel_link_test.cpp has between threads, and
+// processes that end.
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "link_ends.hpp"
+#include "links/conformance.hpp"
+#include "mpi/mpi_channel.hpp"
+#include "ranks.hpp"
 
 namespace mpress::ranks {
 namespace {
 
-using link::Account;
-using link::Arrived;
-using link::Expected;
-using link::Inbound;
-using link::Link;
-using link::Route;
-using link::Transfer;
-
-/// Host memory for blocks of links that bring them there.
-class Room final : public link::ReceiveBuffers {
- public:
-  std::byte* place_of(std::uint64_t chunk, std::size_t bytes) override {
-    CHECK(chunk < chunks && bytes == bytes_of(chunk));
-    return memory_.data() + chunk * chunk_bytes;
-  }
-
- private:
-  std::vector<std::byte> memory_ = std::vector<std::byte>(chunks * chunk_bytes);
-};
-
-/// The sender's side of a transfer.
-struct Sent {
-  Transfer transfer;
-  std::uint64_t operation = 0;
-  std::vector<int> readers;
-  std::vector<std::byte> data;
-};
-
-bool reserve(End& end, std::vector<int> readers, Account& account, Sent& sent) {
-  sent.readers = std::move(readers);
-  sent.operation = ++end.operations;
-  sent.data = noise(chunks * chunk_bytes, static_cast<unsigned>(sent.operation));
-  return end.link().reserve(
-      {sent.readers, end.device(), chunks, chunk_bytes, sent.operation, &account}, sent.transfer);
+link::Channel& world_channel(Rank& rank) {
+  static mpi::MpiChannel channel;
+  const auto& world = *rank.contexts.world();
+  channel.open(world.comm(), world.tags());
+  return channel;
 }
 
-/// Tells each reader its route, and what the data begins with.
-void announce(End& end, const Sent& sent) {
-  for (std::size_t i = 0; i < sent.readers.size(); ++i) {
-    const std::uint64_t words[] = {
-        Route(static_cast<std::uint32_t>(sent.operation), end.link().kind(),
-              sent.transfer.first_of(static_cast<std::uint32_t>(i)))
-            .word(),
-        sent.operation};
-    mpi::calls().Send(words, 2, MPI_UINT64_T, sent.readers[i], 0, MPI_COMM_WORLD);
-  }
-}
-
-void publish(End& end, const Sent& sent, std::uint32_t first, std::uint32_t behind) {
-  for (std::uint32_t chunk = first; chunk < behind; ++chunk) {
-    std::byte* const place = end.link().place(sent.transfer, chunk, bytes_of(chunk));
-    CHECK(place != nullptr);
-    end.write(place, sent.data.data() + chunk * chunk_bytes, bytes_of(chunk));
-    end.link().publish(sent.transfer, chunk, bytes_of(chunk));
-  }
-}
-
-/// The reader's side.
-struct Reading {
-  Reading(End& end, int sender = 0) : end(end) {
-    std::uint64_t words[2];
-    mpi::calls().Recv(words, 2, MPI_UINT64_T, sender, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    route = Route(words[0]);
-    data = noise(chunks * chunk_bytes, static_cast<unsigned>(words[1]));
-    CHECK(end.link().knows(sender, route, chunks));
-    from = sender;
-  }
-  void open() {
-    inbound = end.link().receive(
-        {from, route, chunks, chunk_bytes, last_bytes, false, end.device(), &room, end.other()});
-  }
-  gpu::State wait(std::uint64_t chunk, Arrived& arrived) {
-    gpu::State state = gpu::State::pending;
-    end.rank.wait([&] {
-      end.link().advance();
-      state = inbound->poll(chunk, arrived);
-      return state != gpu::State::pending;
-    });
-    return state;
-  }
-  /// Reads some, which have to come.
-  void read(std::uint64_t first, std::uint64_t behind) {
-    for (std::uint64_t chunk = first; chunk < behind; ++chunk) {
-      Arrived arrived;
-      if (wait(chunk, arrived) != gpu::State::done) {
-        CHECK(!"a block that was published");
-        return;
-      }
-      CHECK(arrived.bytes == bytes_of(chunk) && arrived.chunks == 1);
-      const std::vector<std::byte> got = end.read(arrived);
-      CHECK(std::memcmp(got.data(), data.data() + chunk * chunk_bytes, got.size()) == 0);
-      end.rank.dawdle();
-      inbound->acknowledge(chunk + 1);
-    }
-  }
-  /// Finds that the rest will not come.
-  void find_failed(std::uint64_t first) {
-    for (std::uint64_t chunk = first; chunk < chunks; ++chunk) {
-      Arrived arrived;
-      CHECK(wait(chunk, arrived) == gpu::State::failed);
-      CHECK(std::strlen(inbound->problem()) > 0);
-    }
-    inbound->finish(true);
-  }
-
-  End& end;
-  Route route;
-  int from = 0;
-  std::vector<std::byte> data;
-  Room room;
-  std::unique_ptr<Inbound> inbound;
-};
-
-/// Nothing is held any more, sooner or later.
-void wait_until_free(End& end, const Account& account) {
-  end.rank.wait([&] {
-    end.link().advance();
-    return account.held() == 0;
-  });
-}
-
-/// One and several readers, blocks in order, of which the last is shorter.
-void blocks(End& end, Account& account) {
-  const std::vector<std::vector<int>> all = {{1}, {2}, {1, 2}, {2, 1}};
-  for (int round = 0; round < 12; ++round) {
-    for (const std::vector<int>& readers : all) {
-      if (end.rank.rank == 0) {
-        Sent sent;
-        CHECK(reserve(end, readers, account, sent) && account.held() > 0);
-        end.link().lay_out(sent.transfer);
-        const auto before = static_cast<std::uint32_t>(end.rank.random() % (chunks + 1));
-        publish(end, sent, 0, before);
-        announce(end, sent);
-        end.rank.dawdle();
-        publish(end, sent, before, chunks);
-        end.link().release(sent.transfer);
-      } else if (std::find(readers.begin(), readers.end(), end.rank.rank) != readers.end()) {
-        Reading reading(end);
-        reading.open();
-        reading.read(0, chunks);
-        reading.inbound->finish(true);
-      }
-    }
-    if (end.rank.rank == 0) wait_until_free(end, account);
-  }
-}
-
-/// An operation that has used up its share gets no more, and others do.
-void share(End& end, Account&) {
-  if (end.rank.rank == 0) {
-    Account greedy(3 * chunks * chunk_bytes), other;
-    std::vector<Sent> kept(3);
-    std::size_t count = 0;
-    while (count < kept.size() && reserve(end, {1}, greedy, kept[count])) ++count;
-    CHECK(count == 2 || count == 3);  // slots are rounded up
-    Sent more;
-    CHECK(!reserve(end, {1}, greedy, more) && more.transfer.chunks == 0);
-    CHECK(reserve(end, {1}, other, more));
-    end.link().abandon(more.transfer);
-    kept.resize(count);
-    for (Sent& sent : kept) {
-      end.link().lay_out(sent.transfer);
-      publish(end, sent, 0, chunks);
-      end.link().release(sent.transfer);
-    }
-    const auto number = static_cast<int>(count);
-    mpi::calls().Send(&number, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
-    for (Sent& sent : kept) announce(end, sent);
-    wait_until_free(end, greedy);
-    wait_until_free(end, other);
-    CHECK(reserve(end, {1}, greedy, more));
-    end.link().abandon(more.transfer);
-  } else if (end.rank.rank == 1) {
-    int number = 0;
-    mpi::calls().Recv(&number, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    std::vector<std::unique_ptr<Reading>> all;
-    for (int i = 0; i < number; ++i) all.push_back(std::make_unique<Reading>(end));
-    std::shuffle(all.begin(), all.end(), end.rank.random);  // whoever sent first is read last
-    for (const auto& reading : all) {
-      reading->open();
-      reading->read(0, chunks);
-      reading->inbound->finish(true);
-    }
-  }
-}
-
-/// What fails after some blocks.
-void failure(End& end, Account& account) {
-  for (const std::uint32_t good : {0u, 3u, chunks - 1}) {
-    if (end.rank.rank == 0) {
-      Sent sent;
-      CHECK(reserve(end, {1, 2}, account, sent));
-      end.link().lay_out(sent.transfer);
-      announce(end, sent);
-      publish(end, sent, 0, good);
-      CHECK(end.link().fail(sent.transfer));
-      wait_until_free(end, account);
-    } else {
-      Reading reading(end);
-      reading.open();
-      reading.read(0, good);
-      reading.find_failed(good);
-    }
-  }
-}
-
-/// Transfers that nobody hears of, that are cancelled, whose reader does not want them, or never
-/// comes: no call waits, and what they hold comes free.
-void unclaimed(End& end, Account& account) {
-  if (end.rank.rank == 0) {
-    Sent sent;
-    CHECK(reserve(end, {1, 2}, account, sent));
-    end.link().abandon(sent.transfer);
-    wait_until_free(end, account);
-    static Account cancelled, forgotten;  // which outlive their transfers
-    CHECK(reserve(end, {1}, cancelled, sent));
-    end.link().lay_out(sent.transfer);
-    publish(end, sent, 0, chunks);
-    end.link().release(sent.transfer);
-    end.link().cancel(sent.operation);
-    if (end.frees_cancelled()) wait_until_free(end, cancelled);
-    CHECK(reserve(end, {2}, account, sent));
-    end.link().lay_out(sent.transfer);
-    announce(end, sent);
-    publish(end, sent, 0, chunks);
-    end.link().release(sent.transfer);
-    wait_until_free(end, account);
-    CHECK(reserve(end, {1}, forgotten, sent));
-    end.link().lay_out(sent.transfer);
-    publish(end, sent, 0, chunks);
-    end.link().release(sent.transfer);
-  } else if (end.rank.rank == 2) {
-    Reading reading(end);
-    if (!end.link().discard(0, reading.route, chunks)) {
-      reading.open();
-      reading.read(0, chunks);
-      reading.inbound->finish(true);
-    }
-  }
-}
-
-/// Readers of a timed transfer tell how long it took; one that was away in between says so, and
-/// nobody waits for those that never come.
-void timed(ByMpi& end) {
-  constexpr std::uint64_t away_ns = 20'000'000;
-  for (int round = 0; round < 6; ++round) {
-    const bool is_away = round % 2 == 1;
-    if (end.rank.rank == 0) {
-      Sent sent;
-      sent.readers = {1, 2};
-      sent.operation = ++end.operations;
-      sent.data = noise(chunks * chunk_bytes, static_cast<unsigned>(sent.operation));
-      link::Reservation wanted{sent.readers, end.device(), chunks, chunk_bytes, sent.operation};
-      wanted.is_timed = true;
-      CHECK(end.link().reserve(wanted, sent.transfer));
-      announce(end, sent);
-      publish(end, sent, 0, chunks);
-      end.link().release(sent.transfer);
-      if (round == 5) continue;  // what they tell is not asked for
-      int left = 2;
-      end.rank.wait([&] {
-        end.link().advance();
-        link::MpiLink::Told told{};
-        if (!end.mpi_link().take_told(told)) return left == 0;
-        CHECK(told.rank == 1 || told.rank == 2);
-        CHECK(told.number == sent.operation);
-        CHECK(!is_away || told.ns == 0);
-        return --left == 0;
-      });
-    } else {
-      Reading reading(end);
-      reading.open();
-      reading.read(0, 1);
-      if (is_away) ::usleep(away_ns / 1000);
-      reading.read(1, chunks);
-      reading.inbound->finish(true);
-    }
-  }
-}
-
-void conforms(End& end) {
-  Account account;
-  for (void (*const test)(End&, Account&) : {blocks, share, failure, unclaimed}) {
-    test(end, account);
-    end.rank.barrier();
-  }
-  end.close();
-}
-
-/// A sender that ends in the middle. Reads what came; no call waits for the rest.
-void loses(End& end, void (*farewell)(End&)) {
-  Account account;
-  std::signal(SIGUSR1, SIG_IGN);  // what MPICH's launcher tells the others with
-  const char* folder = std::getenv("RANKS_FOLDER");
-  if (end.rank.rank == 0) {
-    Sent sent;
-    CHECK(reserve(end, {1, 2}, account, sent));
-    end.link().lay_out(sent.transfer);
-    publish(end, sent, 0, 3);
-    announce(end, sent);
-    for (int i = 0; i < 1000; ++i) {  // until MPI has it
-      end.link().advance();
-      ::usleep(1000);
-    }
-    ::raise(SIGKILL);
-  }
-  Reading reading(end);
-  reading.open();
-  reading.read(0, 3);
-  if (end.sees_ended_senders()) reading.find_failed(3);
-  farewell(end);
-  if (check::failures == 0 && folder) {
-    std::ofstream(std::string(folder) + "/told." + std::to_string(end.rank.rank)) << "told";
-  }
-  ::sleep(1);  // launchers may end the others as soon as one has left without MPI_Finalize
-  ::_exit(check::failures != 0);
-}
+void just_end(links::End&) {}
 
 }  // namespace
 
-void mpi_link(Rank& rank) {
-  ByMpi end(rank);
-  timed(end);
-  conforms(end);
+void channel_link(Rank& rank) {
+  links::ByChannel end(rank, world_channel(rank));
+  links::conforms(end);
 }
 
 void peer_link(Rank& rank) {
-  ByPeer end(rank);
-  conforms(end);
+  links::ByPeer end(rank);
+  links::conforms(end);
 }
 
 void host_link(Rank& rank) {
-  ByHost end(rank);
-  conforms(end);
+  links::ByHost end(rank);
+  links::conforms(end);
 }
 
-void mpi_link_lost(Rank& rank) {
-  ByMpi end(rank);
-  loses(end, [](End& one) { CHECK(!static_cast<ByMpi&>(one).farewell(0)); });
+void channel_link_lost(Rank& rank) {
+  links::ByChannel end(rank, world_channel(rank));
+  links::loses(end, [](links::End& one) {
+    CHECK(!static_cast<links::ByChannel&>(one).shut_down(0));
+  });
 }
 
 void peer_link_lost(Rank& rank) {
-  ByPeer end(rank);
-  loses(end, [](End&) {});
+  links::ByPeer end(rank);
+  links::loses(end, just_end);
 }
 
 void host_link_lost(Rank& rank) {
-  ByHost end(rank);
-  loses(end, [](End&) {});
+  links::ByHost end(rank);
+  links::loses(end, just_end);
 }
 
 }  // namespace mpress::ranks

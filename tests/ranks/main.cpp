@@ -33,10 +33,10 @@ constexpr Named tests[] = {
     {"hook", ranks::hook},
     {"mismatch", ranks::mismatch},
     {"bench", ranks::bench},
-    {"mpi_link", ranks::mpi_link},
+    {"channel_link", ranks::channel_link},
     {"peer_link", ranks::peer_link},
     {"host_link", ranks::host_link},
-    {"mpi_link_lost", ranks::mpi_link_lost},
+    {"channel_link_lost", ranks::channel_link_lost},
     {"peer_link_lost", ranks::peer_link_lost},
     {"host_link_lost", ranks::host_link_lost},
 };
@@ -47,14 +47,6 @@ bool is_among(const char* name, const char* names) {
 }
 
 }  // namespace
-
-void ranks::Rank::dawdle() {
-  switch (random() % 4) {
-    case 0: ::usleep(static_cast<useconds_t>(random() % 300)); break;
-    case 1: progress.advance(); break;
-    default: break;
-  }
-}
 
 int main(int count, char** words) {
   if (count < 3) return 2;

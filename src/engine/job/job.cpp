@@ -37,7 +37,7 @@ void tell_of_learned(Job& job) {
 
 mpi::Immortal<Job> Job::instance_;
 
-Job::Job() : Runtime({mpi::begin_scope_of_no_call, mpi::end_scope_of_no_call}, mpi_link) {}
+Job::Job() : Runtime({mpi::begin_scope_of_no_call, mpi::end_scope_of_no_call}) {}
 
 void stop_progress_thread() { Job::instance_->progress_thread.stop(); }
 

@@ -17,8 +17,8 @@
 #include "engine/p2p/timings.hpp"
 #include "engine/request/request_table.hpp"
 #include "engine/request/start_streams.hpp"
-#include "link/mpi/mpi_link.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/mpi_channel.hpp"
 #include "mpi/objects/immortal.hpp"
 #include "mpi/peek.hpp"
 
@@ -39,7 +39,7 @@ class Job final : public Runtime {
   Contexts contexts{progress, peek};
   Chunks chunks{*this};
   Timings timings;
-  link::MpiLink mpi_link;
+  mpi::MpiChannel channel;                   ///< of the link that has one
   link::Account held_for_mpi;                ///< what messages on their way by MPI hold of memory
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
   /// Bytes that ranks of this host have on their way by its memory, of blocks that go in windows.
@@ -58,7 +58,7 @@ class Job final : public Runtime {
 
   /// May the data of messages follow their headers, as far as this process has seen?
   bool expects_data() const {
-    return mpi_link.is_used() || peer_link.is_used() || host_link.is_used() ||
+    return channel_link.is_used() || peer_link.is_used() || host_link.is_used() ||
            progress.is_threaded();
   }
 
@@ -81,7 +81,7 @@ class Job final : public Runtime {
   link::Link& link_of(link::Kind kind) {
     if (kind == link::Kind::peer) return peer_link;
     if (kind == link::Kind::host) return host_link;
-    return mpi_link;
+    return channel_link;
   }
   static bool has_link(link::Kind kind) { return kind <= link::Kind::host; }
 

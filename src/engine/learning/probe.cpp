@@ -301,7 +301,7 @@ Probed probe_links(Job& job, const Context& world) {
     if (has_partner && learns_about(job, peer)) job.policy.learn(peer, rate, belief);
   }
   constexpr double chunk = 1 << 20;
-  job.mpi_link.outbox.be_patient(compute([&] {
+  job.channel_link.outbox.be_patient(compute([&] {
     double slowest = INFINITY;
     for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
       if (job.policy.rate(peer) > 0) slowest = std::min(slowest, job.policy.rate(peer));

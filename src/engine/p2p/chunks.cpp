@@ -14,7 +14,7 @@ namespace mpress::engine {
 namespace {
 
 /// Slots of messages that go by MPI.
-class MpiSlots final : public link::MpiLink::Memory {
+class MpiSlots final : public link::ChannelLink::Memory {
  public:
   explicit MpiSlots(Job& job) : job_(job) {}
   memory::Buffer take(int device, std::size_t bytes) override {
@@ -47,18 +47,19 @@ void Chunks::open(Job& job, const Context* world, std::size_t chunk_bytes,
   if (least == 0 || world->comm() == MPI_COMM_NULL) return;
   static MpiSlots slots(job);
   job.held_for_mpi.set_limit(job.config.pool_limit);
-  job.mpi_link.open(world->comm(), world->tags(), slots, job.pacer);
+  job.channel.open(world->comm(), world->tags());
+  job.channel_link.open(job.channel, slots, job.pacer);
   runtime_.chunk_bytes = chunk_bytes;
   least_chunk_bytes_ = static_cast<std::size_t>(least);
   device_chunks_ = device_chunks;
 }
 
 bool Chunks::idle(const Job& job) const {
-  return job.mpi_link.outbox.empty() && dropping_.load(std::memory_order_relaxed) == 0;
+  return job.channel_link.outbox.empty() && dropping_.load(std::memory_order_relaxed) == 0;
 }
 
 void Chunks::cancel(Job& job, std::uint64_t message) {
-  job.mpi_link.cancel(message);
+  job.channel_link.cancel(message);
   job.peer_link.cancel(message);
   job.host_link.cancel(message);
 }
@@ -68,15 +69,15 @@ void Chunks::drop(Job& job, const wire::Header& header, int source) {
   if (job.link_of(route.kind).discard(source, route, header.chunks())) return;
   const Chunking cut = Chunking::of(header, source);
   auto chunks = std::make_unique<ReceivePipeline>(job, cut, no_decoder(job, cut), gpu::host);
-  route.kind = link::Kind::mpi;
-  chunks->open(job.mpi_link, route, 0);
+  route.kind = link::Kind::channel;
+  chunks->open(job.channel_link, route, 0);
   std::lock_guard lock(mutex_);
   drops_.push_back(std::move(chunks));
   dropping_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Chunks::progress(Job& job) {
-  job.mpi_link.advance();
+  job.channel_link.advance();
   progress_drops();
 }
 
@@ -94,14 +95,14 @@ void Chunks::progress_drops() {
 }
 
 /// Nothing of the program's is under way but what it truncated or cancelled.
-class Chunks::Parting final : public link::MpiLink::Parting {
+class Chunks::Shutdown final : public link::ChannelLink::Shutdown {
  public:
-  explicit Parting(Job& job) : job_(job) {}
+  explicit Shutdown(Job& job) : job_(job) {}
 
   void proceed() override {
     job_.chunks.progress(job_);
     const bool is_dropping = pending() > 0;
-    if (is_dropping || !job_.mpi_link.drain_one(job_.pool)) ::sched_yield();
+    if (is_dropping || !job_.channel_link.drain_one(job_.pool)) ::sched_yield();
   }
   bool is_idle() const override { return job_.chunks.idle(job_); }
   std::uint64_t pending() const override {
@@ -119,8 +120,8 @@ class Chunks::Parting final : public link::MpiLink::Parting {
 
 bool Chunks::close(Job& job) {
   if (!is_open()) return true;
-  Parting parting(job);
-  const bool is_complete = job.mpi_link.say_farewell(parting);
+  Shutdown shutdown(job);
+  const bool is_complete = job.channel_link.shut_down(shutdown);
   runtime_.chunk_bytes = 0;
   // What others may still have open, or send to, ends with the process.
   if (!is_complete) return false;

@@ -73,7 +73,7 @@ class Chunks {
   bool close(Job& job);
 
  private:
-  class Parting;
+  class Shutdown;
   void progress_drops();
 
   Runtime& runtime_;

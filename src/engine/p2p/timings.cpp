@@ -54,24 +54,25 @@ void Timings::sent(std::uint32_t number, std::size_t wire_bytes) {
 }
 
 void Timings::look(Job& job) {
-  link::MpiLink::Told told;
-  bool is_told = job.mpi_link.take_told(told);  // no lock is held while MPI runs
+  const auto told = job.channel_link.take_reader_time();  // no lock is held while MPI runs
   std::optional<UnderWay> over;
+  bool is_told = false;
   {
     std::lock_guard lock(mutex_);
     if (!under_way_) return;
-    is_told = is_told && told.number == under_way_->number;
+    is_told = told && told->number == under_way_->number;
     if (!is_told && trace::now_ns() - under_way_->begin_ns < given_up_ns) return;
     over = end();
   }
   // Where it was on its way for much longer than its receiver was at it, most of it had come before
   // that was there; or this process has not looked for long, and cannot tell.
-  const bool was_awaited = told.ns >= (trace::now_ns() - over->begin_ns) / most_unaccounted;
-  if (!is_told || told.ns == 0 || over->wire_bytes == 0 || !was_awaited) {
+  const std::uint64_t took_ns = is_told ? told->ns : 0;
+  const bool was_awaited = took_ns >= (trace::now_ns() - over->begin_ns) / most_unaccounted;
+  if (took_ns == 0 || over->wire_bytes == 0 || !was_awaited) {
     return job.policy.not_timed(over->subject, over->is_encoded);
   }
   const bool has_changed =
-      job.policy.timed(over->subject, over->wire_bytes, told.ns, over->is_encoded);
+      job.policy.timed(over->subject, over->wire_bytes, took_ns, over->is_encoded);
   if (has_changed) note_change();  // no decision stands any more
   tell(job, over->subject.path.peer);
 }

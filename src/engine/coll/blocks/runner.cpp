@@ -398,7 +398,7 @@ bool Runner::needs_host() const {
 void Runner::look() {
   const bool has_begun = have_all_begun();
   std::erase_if(leaving_, [&](const Leaving& one) {
-    return has_begun || job_.mpi_link.outbox.under_way(one.operation) <= 1;
+    return has_begun || job_.channel_link.outbox.under_way(one.operation) <= 1;
   });
   if (messages_.empty()) return;
   // Who waits for this call waits for all of its messages: those that are offered are given time

@@ -119,7 +119,7 @@ bool JointMemory::reserve(std::size_t bytes, link::Transfer& transfer) {
                                  device_,
                                  1,
                                  bytes,
-                                 job_.mpi_link.next_operation(),
+                                 job_.channel_link.next_operation(),
                                  is_on_host() ? &job_.kept_on_host : nullptr};
   if (!link().reserve(wanted, transfer)) return false;
   link().lay_out(transfer);
@@ -189,7 +189,8 @@ std::unique_ptr<link::Inbound> JointMemory::receive(int member, std::uint64_t wo
   route.slot += static_cast<std::uint32_t>(context_.rank() - (context_.rank() > member ? 1 : 0));
   const int rank = context_.world_rank(member);
   if (route.kind != kind_ || !link().knows(rank, route, 1)) return nullptr;
-  return link().receive({rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.mpi_link, 0});
+  return link().receive(
+      {rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.channel_link, 0});
 }
 
 bool JointMemory::is_open() {

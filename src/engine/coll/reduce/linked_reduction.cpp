@@ -102,7 +102,7 @@ bool LinkedReduction::open() {
 }
 
 bool LinkedReduction::reserve(std::size_t bytes, link::Transfer& transfer) {
-  const link::Reservation wanted{readers_, device_, 1, bytes, job_.mpi_link.next_operation()};
+  const link::Reservation wanted{readers_, device_, 1, bytes, job_.channel_link.next_operation()};
   if (!job_.peer_link.reserve(wanted, transfer)) return false;
   job_.peer_link.lay_out(transfer);
   return true;
@@ -157,7 +157,7 @@ void LinkedReduction::receive(std::vector<Source>& sources, int member, std::uin
   sources.push_back({member});
   if (word == 0 || route.kind != link::Kind::peer || !job_.peer_link.knows(rank, route, 1)) return;
   sources.back().inbound = job_.peer_link.receive(
-      {rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.mpi_link, 0});
+      {rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.channel_link, 0});
 }
 
 bool LinkedReduction::advance() {

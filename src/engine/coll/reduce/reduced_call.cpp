@@ -405,7 +405,7 @@ OpaqueBlock::Home ReducedCall::home_of_sum(const Chunking& cut) const {
     readers.push_back(context_.world_rank(transfer.peer));
   }
   const link::Kind kind =
-      readers.empty() ? link::Kind::mpi : link_to(job_, home_, cut.bytes(), readers);
+      readers.empty() ? link::Kind::channel : link_to(job_, home_, cut.bytes(), readers);
   return kind == link::Kind::peer ? find_home(job_, cut, home_, kind, readers)
                                   : OpaqueBlock::Home{};
 }

@@ -136,7 +136,7 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   link::Link& link = job.link_of(route.kind);
   const bool is_near = device_ != gpu::host && link.lands_on(rank, route) == device_;
   From from = is_near ? From::near : route.kind == link::Kind::peer ? From::device : From::host;
-  if (route.kind == link::Kind::mpi && job.hands_devices_to_mpi()) from = From::rooms;
+  if (route.kind == link::Kind::channel && job.hands_devices_to_mpi()) from = From::rooms;
   if (!open_pipeline(job, header, rank, from)) return false;
   chunks_->open(link, route, travel_begin_ns_);
   if (place_ == Place::unwatched) place_ = Place::in_place;

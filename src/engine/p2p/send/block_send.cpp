@@ -17,7 +17,7 @@ namespace {
 
 trace::Way way_by(link::Kind kind) {
   switch (kind) {
-    case link::Kind::mpi: break;
+    case link::Kind::channel: break;
     case link::Kind::peer: return trace::Way::peer;
     case link::Kind::host: return trace::Way::host;
   }
@@ -44,7 +44,7 @@ BlockSend::BlockSend(Job& job, const SendCall& call, const SendArguments& argume
                      std::shared_ptr<OpaqueBlock> opaque, std::span<const int> ranks, int tag)
     : job_(job),
       opaque_(std::move(opaque)),
-      operation_(job.mpi_link.next_operation()),
+      operation_(job.channel_link.next_operation()),
       comm_(arguments.comm),
       tag_(tag),
       reason_(call.raw_for.value_or(trace::Reason::none)),
@@ -115,7 +115,7 @@ void BlockSend::send_frames(const Message& like, std::span<const Reader> readers
 /// Its slots are the block's own.
 void BlockSend::take_home(std::vector<Reader>& readers) {
   const OpaqueBlock::Home& home = opaque_->home();
-  const auto number = static_cast<std::uint32_t>(job_.mpi_link.tag_of(operation_));
+  const auto number = static_cast<std::uint32_t>(job_.channel_link.tag_of(operation_));
   for (std::uint32_t i = 0; i < readers.size(); ++i) {
     headers_.push_back(std::make_unique<Header>(
         Header{readers[i], way_by(home.link->kind()),
@@ -129,8 +129,8 @@ bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
   if (readers.empty()) return false;
   std::vector<int> ranks;
   for (const Reader& reader : readers) ranks.push_back(reader.world);
-  const bool is_mpi = link.kind() == link::Kind::mpi;
-  const auto number = static_cast<std::uint32_t>(job_.mpi_link.tag_of(operation_));
+  const bool is_mpi = link.kind() == link::Kind::channel;
+  const auto number = static_cast<std::uint32_t>(job_.channel_link.tag_of(operation_));
   const Chunking& cut = opaque_->cut();
   link::Reservation wanted{ranks, opaque_->device(), cut.chunks(), opaque_->longest(), operation_};
   wanted.like = cut.event(trace::Kind::wire, 0, 0);
@@ -181,7 +181,7 @@ void BlockSend::plan(std::vector<Reader>& readers, bool all) {
     }
     readers = std::move(left);
   }
-  if (all && reserve(job_.mpi_link, readers)) readers.clear();
+  if (all && reserve(job_.channel_link, readers)) readers.clear();
 }
 
 void BlockSend::send_headers(const Message& like) {

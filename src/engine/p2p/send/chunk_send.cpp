@@ -8,17 +8,17 @@ namespace mpress::engine {
 
 ChunkSend::ChunkSend(Job& job, const Message& message, const Spec& spec, const Region& region,
                      std::size_t chunk_bytes)
-    : job_(job), peer_(message.peer), message_(job.mpi_link.next_operation()) {
+    : job_(job), peer_(message.peer), message_(job.channel_link.next_operation()) {
   header_.type = region.type;
   header_.count = region.count;
   header_.chunk_bytes = static_cast<std::uint32_t>(chunk_bytes);
   header_.spec = spec;
-  route(link::Kind::mpi, 0);
+  route(link::Kind::channel, 0);
   if (spec.codec != Codec::none) subject_ = subject_of(job, message, spec.codec);
 }
 
 std::uint32_t ChunkSend::number() const {
-  return static_cast<std::uint32_t>(job_.mpi_link.tag_of(message_));
+  return static_cast<std::uint32_t>(job_.channel_link.tag_of(message_));
 }
 
 ChunkSend::~ChunkSend() {

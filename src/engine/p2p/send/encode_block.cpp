@@ -37,26 +37,26 @@ std::size_t Coding::chunk_of(std::size_t bytes) const {
 }
 
 std::uint32_t next_number(Job& job) {
-  return static_cast<std::uint32_t>(job.mpi_link.tag_of(job.mpi_link.next_operation()));
+  return static_cast<std::uint32_t>(job.channel_link.tag_of(job.channel_link.next_operation()));
 }
 
 link::Kind link_to(const Job& job, int device, std::size_t bytes, std::span<const int> readers) {
-  if (device == gpu::host || bytes < job.least_peer_bytes) return link::Kind::mpi;
+  if (device == gpu::host || bytes < job.least_peer_bytes) return link::Kind::channel;
   const auto all = [&](const link::Link& link) {
     return std::ranges::all_of(readers, [&](int rank) { return link.reaches(rank); });
   };
   if (all(job.peer_link)) return link::Kind::peer;
-  return all(job.host_link) ? link::Kind::host : link::Kind::mpi;
+  return all(job.host_link) ? link::Kind::host : link::Kind::channel;
 }
 
 OpaqueBlock::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
                             std::span<const int> readers) {
-  if (kind == link::Kind::mpi) return {};
+  if (kind == link::Kind::channel) return {};
   OpaqueBlock::Home home{&job.link_of(kind)};
   trace::Event like = cut.event(trace::Kind::wire, 0, 0);
   like.raw_bytes = 0;
   const link::Reservation wanted{
-      readers, device, cut.chunks(), cut.room(), job.mpi_link.next_operation(), nullptr, like};
+      readers, device, cut.chunks(), cut.room(), job.channel_link.next_operation(), nullptr, like};
   if (!home.link->reserve(wanted, home.transfer)) return {};
   home.link->lay_out(home.transfer);
   return home;
@@ -119,7 +119,7 @@ BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& ar
   opaque->when_encoded([&job, subject](std::size_t encoded, std::uint64_t took_ns) {
     job.policy.encoded(subject, encoded + wire::min_frame_bytes, took_ns);
   });
-  if (kind != link::Kind::mpi) {
+  if (kind != link::Kind::channel) {
     tell_error(call, measured);
     return {std::move(opaque)};
   }
@@ -152,7 +152,7 @@ std::shared_ptr<OpaqueBlock> hold_block(Job& job, const SendCall& call,
     }
   }
   const link::Kind kind = link_to(job, place.device, bytes, world_ranks);
-  if (kind == link::Kind::mpi && (job.gpu_aware || !is_cut(job, message))) return nullptr;
+  if (kind == link::Kind::channel && (job.gpu_aware || !is_cut(job, message))) return nullptr;
   const ElementType element = type->element.value_or(ElementType::f32);
   const Region region{element, static_cast<const std::byte*>(arguments.buffer),
                       bytes / element_size(element), place.device};

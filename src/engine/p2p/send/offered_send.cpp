@@ -86,8 +86,8 @@ bool OfferedSend::open_by_mpi() {
   link::Transfer transfer;
   link::Reservation wanted = reservation(region_.device, cut().room(), &job_.held_for_mpi);
   wanted.may_exceed = true;
-  if (!job_.mpi_link.reserve(wanted, transfer)) return false;
-  pipeline_.emplace(job_, job_.mpi_link, transfer, cut());
+  if (!job_.channel_link.reserve(wanted, transfer)) return false;
+  pipeline_.emplace(job_, job_.channel_link, transfer, cut());
   if (pipeline_->open(region_)) return true;
   pipeline_.reset();
   return false;

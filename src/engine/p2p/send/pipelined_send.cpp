@@ -21,7 +21,7 @@ class PipelinedSend final : public ChunkSend {
 
   trace::Way way() const override {
     switch (link::Route(header_.route).kind) {
-      case link::Kind::mpi: break;
+      case link::Kind::channel: break;
       case link::Kind::peer: return trace::Way::peer;
       case link::Kind::host: return trace::Way::host;
     }
@@ -58,18 +58,18 @@ Chunking PipelinedSend::leave_bound_to_payloads(const Spec& spec) {
 bool PipelinedSend::plan_by_mpi(Elements& elements, const SendCall& call) {
   const Region& region = elements.region;
   link::Transfer transfer;
-  if (!job_.mpi_link.reserve(reservation(region.device, cut().room(), &job_.held_for_mpi),
-                             transfer)) {
+  if (!job_.channel_link.reserve(reservation(region.device, cut().room(), &job_.held_for_mpi),
+                                 transfer)) {
     return false;
   }
   if (transfer.is_near) {
     // The header is on its way while the device encodes.
-    return fill_slots(job_.mpi_link, transfer, header_.spec, elements, call);
+    return fill_slots(job_.channel_link, transfer, header_.spec, elements, call);
   }
   const std::uint64_t begin = trace::now_ns();
   const bool is_resolved = resolve(job_, region, header_.spec);
   resolving_ns_ = trace::now_ns() - begin;
-  pipeline_.emplace(job_, job_.mpi_link, transfer, cut());
+  pipeline_.emplace(job_, job_.channel_link, transfer, cut());
   // What a device refuses is an error of the call while nothing is announced.
   std::size_t first_bytes = 0;
   if (!is_resolved || !pipeline_->open(region) || !pipeline_->make_first(first_bytes)) return false;
@@ -78,7 +78,7 @@ bool PipelinedSend::plan_by_mpi(Elements& elements, const SendCall& call) {
       first_bytes + wire::min_frame_bytes > header_.chunk_bytes) {
     return false;
   }
-  route(link::Kind::mpi, transfer.first);
+  route(link::Kind::channel, transfer.first);
   packed_ = std::move(elements.packed);
   return true;
 }
@@ -115,7 +115,7 @@ bool PipelinedSend::fill_slots(link::Link& link, link::Transfer& transfer, const
   if (!pipeline_->open(elements.region, call.batch, bool(call.driven))) return false;
   // A host that publishes looks at payloads first, and readers by MPI expect that.
   header_.may_be_elements =
-      all.encodes() && link.kind() != link::Kind::mpi && pipeline_->needs_host();
+      all.encodes() && link.kind() != link::Kind::channel && pipeline_->needs_host();
   packed_ = std::move(elements.packed);
   return true;
 }
@@ -203,7 +203,7 @@ std::size_t block_chunk_bytes(const Job& job, const Message& message, link::Kind
     case link::Kind::host:
       chunk_bytes = host_chunk_bytes(job, message.bytes, encodes, message.call.driven);
       break;
-    case link::Kind::mpi:
+    case link::Kind::channel:
       if (!is_cut(job, message)) return message.bytes;
       chunk_bytes = lengthened(mpi_chunk_bytes(job, message), message);
   }

@@ -417,7 +417,7 @@ int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag) {
   const std::uint64_t begin = trace::now_ns();
   MPI_Request header = operation.release_header();
   const int sent = wait_for(job, &header, MPI_STATUS_IGNORE);
-  job.mpi_link.outbox.flush();
+  job.channel_link.outbox.flush();
   count_wait(row, op, begin);
   return sent == MPI_SUCCESS ? operation.raise() : sent;
 }

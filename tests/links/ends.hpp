@@ -1,5 +1,5 @@
-// The links that the conformance program runs, each between three ranks: by MPI, and the peer and
-// the host link with simulated GPUs.
+// The links that the conformance tests run, each between three members: the one over a channel, and
+// the peer and the host link with simulated GPUs.
 #pragma once
 
 #include <sched.h>
@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "gpu/loaded_gpu.hpp"
+#include "link/channel/channel_link.hpp"
 #include "link/host/host_link.hpp"
-#include "link/mpi/mpi_link.hpp"
 #include "link/peer/peer_link.hpp"
-#include "ranks.hpp"
+#include "links/member.hpp"
 #include "unit/queues.hpp"
 
-namespace mpress::ranks {
+namespace mpress::links {
 
 inline constexpr std::size_t chunk_bytes = 48'000;
 inline constexpr std::size_t last_bytes = 1236;
@@ -32,7 +32,7 @@ inline std::size_t bytes_of(std::uint64_t chunk) {
 /// A link between the ranks, and how the test writes to it and reads from it.
 class End {
  public:
-  explicit End(Rank& rank) : rank(rank) {}
+  explicit End(Member& member) : member(member) {}
   virtual ~End() = default;
   virtual link::Link& link() = 0;
   virtual link::Link* other() = 0;  ///< what Expected::other is
@@ -43,15 +43,15 @@ class End {
   virtual bool sees_ended_senders() const = 0;
   virtual bool frees_cancelled() const = 0;  ///< before the end
 
-  Rank& rank;
+  Member& member;
   std::uint64_t operations = 0;
 };
 
-class ByMpi final : public End {
+class ByChannel final : public End {
  public:
-  explicit ByMpi(Rank& rank) : End(rank) {
-    const auto& world = *rank.contexts.world();
-    link_.open(world.comm(), world.tags(), memory_, pacer_);
+  /// `channel` outlives this.
+  ByChannel(Member& member, link::Channel& channel) : End(member) {
+    link_.open(channel, memory_, pacer_);
   }
   link::Link& link() override { return link_; }
   link::Link* other() override { return nullptr; }
@@ -64,18 +64,18 @@ class ByMpi final : public End {
   }
   bool sees_ended_senders() const override { return false; }
   bool frees_cancelled() const override { return false; }
-  void close() override { CHECK(farewell(-1)); }
+  void close() override { CHECK(shut_down(-1)); }
 
-  link::MpiLink& mpi_link() { return link_; }
+  link::ChannelLink& channel_link() { return link_; }
 
-  bool farewell(int ended) {
-    Parting parting{*this, ended};
-    return link_.say_farewell(parting);
+  bool shut_down(int ended) {
+    Shutdown shutdown{*this, ended};
+    return link_.shut_down(shutdown);
   }
 
  private:
-  struct Parting final : link::MpiLink::Parting {
-    Parting(ByMpi& end, int ended) : end(end), ended(ended) {}
+  struct Shutdown final : link::ChannelLink::Shutdown {
+    Shutdown(ByChannel& end, int ended) : end(end), ended(ended) {}
     void proceed() override {
       end.link_.advance();
       if (!end.link_.drain_one(end.memory_.pool)) ::sched_yield();
@@ -84,40 +84,31 @@ class ByMpi final : public End {
     std::uint64_t pending() const override { return 0; }
     void close_others() override {}
     int find_ended() const override { return ended; }
-    ByMpi& end;
+    ByChannel& end;
     int ended;
   };
-  struct Memory final : link::MpiLink::Memory {
+  struct Memory final : link::ChannelLink::Memory {
     memory::Buffer take(int, std::size_t bytes) override { return pool.take(bytes); }
     memory::BufferPool pool{64u << 20};
   };
   Memory memory_;
   link::Pacer pacer_;
-  link::MpiLink link_;
+  link::ChannelLink link_;
 };
 
 /// A link in memory that readers open, which nobody shares before it is needed.
 inline void connect(End& end) {
   for (int round = 0; round < 2; ++round) {
-    if (end.rank.rank != 0) end.link().connect(0, 0);
-    end.rank.barrier();
+    if (end.member.rank != 0) end.link().connect(0, 0);
+    end.member.barrier();
     const int readers[] = {1, 2};
     link::Transfer none;
-    if (end.rank.rank == 0) end.link().reserve({readers, 0, chunks, chunk_bytes, 0}, none);
+    if (end.member.rank == 0) end.link().reserve({readers, 0, chunks, chunk_bytes, 0}, none);
     if (none.chunks > 0) end.link().abandon(none);
-    end.rank.barrier();
+    end.member.barrier();
   }
-  if (end.rank.rank != 0) end.link().connect(0, 0);
-  end.rank.barrier();
-}
-
-/// What `own` is on all ranks.
-template <class T>
-std::vector<T> of_all(Rank& rank, const T& own) {
-  std::vector<T> all(static_cast<std::size_t>(rank.size));
-  mpi::calls().Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE,
-                         MPI_COMM_WORLD);
-  return all;
+  if (end.member.rank != 0) end.link().connect(0, 0);
+  end.member.barrier();
 }
 
 inline void choose_simulated_gpu() {
@@ -128,11 +119,11 @@ inline void choose_simulated_gpu() {
 
 class ByPeer final : public End {
  public:
-  explicit ByPeer(Rank& rank) : End(rank) {
+  explicit ByPeer(Member& member) : End(member) {
     choose_simulated_gpu();
-    const auto all = of_all(rank, link_.open(nonce, rank.rank, true));
+    const auto all = member.of_all(link_.open(nonce, member.rank, true));
     std::vector<link::HostRank> ranks;
-    for (int r = 0; r < rank.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
+    for (int r = 0; r < member.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
     link_.set_ranks(ranks, 64u << 20);
     queue_ = gpu::gpu()->open_queue(0);
     connect(*this);
@@ -149,9 +140,9 @@ class ByPeer final : public End {
   bool sees_ended_senders() const override { return true; }
   bool frees_cancelled() const override { return true; }
   void close() override {
-    rank.barrier();
+    member.barrier();
     link_.close();
-    rank.barrier();
+    member.barrier();
     link_.free_memory();
   }
 
@@ -162,16 +153,16 @@ class ByPeer final : public End {
 
 class ByHost final : public End {
  public:
-  explicit ByHost(Rank& rank) : End(rank) {
+  explicit ByHost(Member& member) : End(member) {
     choose_simulated_gpu();
-    const auto all = of_all(rank, link_.open(nonce, rank.rank, true));
+    const auto all = member.of_all(link_.open(nonce, member.rank, true));
     std::vector<link::HostLink::Neighbour> ranks;
-    for (int r = 0; r < rank.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
+    for (int r = 0; r < member.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
     link_.set_ranks(ranks, 64u << 20);
     queue_ = gpu::gpu()->open_queue(0);
     room_ = static_cast<std::byte*>(gpu::gpu()->allocate(gpu::Place::device, 0, chunk_bytes));
     connect(*this);
-    CHECK(rank.rank != 0 || link_.reaches(1));
+    CHECK(member.rank != 0 || link_.reaches(1));
   }
   link::Link& link() override { return link_; }
   link::Link* other() override { return nullptr; }
@@ -190,9 +181,9 @@ class ByHost final : public End {
   bool frees_cancelled() const override { return true; }
   void close() override {
     gpu::gpu()->release(gpu::Place::device, 0, room_);
-    rank.barrier();
+    member.barrier();
     link_.close();
-    rank.barrier();
+    member.barrier();
     link_.free_memory();
   }
 
@@ -202,4 +193,4 @@ class ByHost final : public End {
   std::byte* room_ = nullptr;
 };
 
-}  // namespace mpress::ranks
+}  // namespace mpress::links

@@ -1,5 +1,5 @@
-// Chunks of messages on their way by MPI: a send is over for the program once its data lies in
-// memory of mpress's and was handed to MPI, so what MPI has yet to take waits here.
+// Chunks of messages on their way by a channel: a send is over for the program once its data lies
+// in memory of mpress's and was handed to the channel, so what that has yet to take waits here.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "link/channel/channel.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls/calls.hpp"
 #include "trace/timeline.hpp"
 
 namespace mpress::link {
 
-/// Memory that MPI sends from, and who holds it.
+/// Memory that the channel sends from, and who holds it.
 struct Held {
   Held(memory::Buffer memory, Account* account) : memory(std::move(memory)), account(account) {
     if (account) account->take(this->memory.capacity());
@@ -33,12 +33,12 @@ struct Held {
   Account* const account;  ///< null: nobody counts
 };
 
-/// Thread-safe. Its lock is not held while MPI runs.
+/// Thread-safe. Its lock is not held while the channel runs.
 class Outbox {
  public:
-  /// A chunk that MPI is sending.
+  /// A chunk that the channel is sending.
   struct Chunk {
-    MPI_Request request;
+    Channel::Pending pending;
     std::shared_ptr<const void> data;  ///< its memory, which several readers' chunks share
     std::uint64_t operation;           ///< for under_way() and cancel()
     int peer;                          ///< rank in MPI_COMM_WORLD
@@ -46,18 +46,20 @@ class Outbox {
     bool is_timed = false;             ///< see watch()
   };
 
-  /// For a job of `ranks` ranks.
-  void open(int ranks) { sent_ = std::vector<std::uint64_t>(static_cast<std::size_t>(ranks)); }
+  void open(Channel& channel) {
+    channel_ = &channel;
+    sent_ = std::vector<std::uint64_t>(static_cast<std::size_t>(channel.size()));
+  }
 
   bool empty() const { return size() == 0; }
   std::size_t size() const { return count_.load(std::memory_order_relaxed); }
 
   void add(Chunk chunk);
 
-  /// Chunks of an operation that MPI has not sent yet, as far as no other thread looks at them.
+  /// Chunks of an operation that are not sent yet, as far as no other thread looks at them.
   std::size_t under_way(std::uint64_t operation) const;
 
-  /// Forgets what MPI has sent; looks at a few chunks only. True where something was forgotten.
+  /// Forgets what is sent; looks at a few chunks only. True where something was forgotten.
   bool progress();
 
   /// Chunks may take so long on this process's links: flush() gives them that time.
@@ -97,6 +99,7 @@ class Outbox {
   bool forget_one();
   void look();
 
+  Channel* channel_ = nullptr;
   mutable std::mutex mutex_;
   std::deque<Chunk> chunks_;  ///< but for those that a thread looks at
   std::vector<Chunk> cancelled_;

@@ -1,9 +1,8 @@
-#include "link/mpi/mpi_link.hpp"
+#include "link/channel/channel_link.hpp"
 
 #include <array>
 #include <string>
 
-#include "mpi/calls/counted.hpp"
 #include "trace/message.hpp"
 #include "trace/timeline.hpp"
 
@@ -14,7 +13,7 @@ namespace {
 class Watch {
  public:
   /// False once nothing has moved for too long: `moved` changes with every step.
-  bool goes_on(const MpiLink::Parting& parting, const std::array<std::uint64_t, 3>& moved) {
+  bool goes_on(const ChannelLink::Shutdown& shutdown, const std::array<std::uint64_t, 3>& moved) {
     const std::uint64_t now_ns = trace::now_ns();
     if (moved != moved_ || moved_ns_ == 0) {
       moved_ = moved;
@@ -24,7 +23,7 @@ class Watch {
     const std::uint64_t silence_ns = now_ns - moved_ns_;
     if (silence_ns < least_silence_ns || now_ns < looked_ns_ + look_ns) return true;
     looked_ns_ = now_ns;
-    const int ended = parting.find_ended();
+    const int ended = shutdown.find_ended();
     if (ended < 0 && silence_ns < longest_silence_ns) return true;
     trace::say("MPI_Finalize waits no longer for " +
                (ended < 0 ? "other ranks: nothing has moved for ten minutes"
@@ -33,7 +32,7 @@ class Watch {
   }
 
  private:
-  /// Whoever has just said farewell may have ended before that is known here.
+  /// A rank that has just done its part may have ended before that is known here.
   static constexpr std::uint64_t least_silence_ns = 2'000'000'000;
   static constexpr std::uint64_t look_ns = 100'000'000;
   /// A rank of another host that is alive may be late by as much as its program computes.
@@ -46,68 +45,54 @@ class Watch {
 
 }  // namespace
 
-void MpiLink::open(MPI_Comm comm, std::uint64_t tags, Memory& memory, Pacer& pacer) {
-  comm_ = comm;
-  tags_ = tags - 1;
+void ChannelLink::open(Channel& channel, Memory& memory, Pacer& pacer) {
+  channel_ = &channel;
+  tags_ = channel.tags() - 1;
   memory_ = &memory;
   pacer_ = &pacer;
-  int ranks = 0;
-  mpi::calls().Comm_size(comm_, &ranks);
-  outbox.open(ranks);
+  outbox.open(channel);
 }
 
-bool MpiLink::drain_one(memory::BufferPool& pool) {
-  const mpi::Calls& mpi = mpi::calls();
-  int found = 0;
-  MPI_Message message = MPI_MESSAGE_NULL;
-  MPI_Status status;
-  mpi.Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &message, &status);
+bool ChannelLink::drain_one(memory::BufferPool& pool) {
+  const std::optional<Channel::Found> found = channel_->find(Channel::any_tag);
   if (!found) return false;
-  const MPI_Count bytes = mpi::counted::bytes_of(status);
-  // Without memory for it MPI truncates it, which is as good.
-  const memory::Buffer nowhere = pool.take(static_cast<std::size_t>(bytes));
-  mpi.Mrecv(nowhere.data(), nowhere ? static_cast<int>(bytes) : 0, MPI_BYTE, &message,
-            MPI_STATUS_IGNORE);
+  const memory::Buffer nowhere = pool.take(found->bytes);
+  channel_->take(*found, nowhere.data(), nowhere ? found->bytes : 0);
   received();
   return true;
 }
 
 /// A block may be sent before anybody asks for it, so only the number of those that were sent to
 /// this rank tells that all have come.
-bool MpiLink::say_farewell(Parting& parting) {
-  const mpi::Calls& mpi = mpi::calls();
+bool ChannelLink::shut_down(Shutdown& shutdown) {
   Watch watch;
   const auto wait_until = [&](const auto& done) {
     while (!done()) {
-      parting.proceed();
-      if (!watch.goes_on(parting, {received_blocks(), outbox.size(), parting.pending()})) {
+      shutdown.proceed();
+      if (!watch.goes_on(shutdown, {received_blocks(), outbox.size(), shutdown.pending()})) {
         return false;
       }
     }
     return true;
   };
-  MPI_Request request = MPI_REQUEST_NULL;
-  const auto finish = [&](int code) {
-    int done = 0;
+  const auto finish = [&](Channel::Pending pending) {
+    gpu::State state = gpu::State::pending;
     const auto is_over = [&] {
-      code = mpi.Test(&request, &done, MPI_STATUS_IGNORE);
-      return done != 0 || code != MPI_SUCCESS;
+      state = channel_->poll(pending);
+      return state != gpu::State::pending;
     };
-    return code == MPI_SUCCESS && wait_until(is_over) && code == MPI_SUCCESS;
+    return wait_until(is_over) && state == gpu::State::done;
   };
-  is_parting_.store(true, std::memory_order_relaxed);
+  is_shut_down_.store(true, std::memory_order_relaxed);
   outbox.take_back();
   std::uint64_t sent_to_us = 0;
-  if (!finish(mpi.Ireduce_scatter_block(outbox.sent().data(), &sent_to_us, 1, MPI_UINT64_T, MPI_SUM,
-                                        comm_, &request))) {
+  if (!finish(channel_->add_up(outbox.sent(), &sent_to_us))) return false;
+  if (!wait_until([&] { return shutdown.is_idle() && received_blocks() >= sent_to_us; }))
     return false;
-  }
-  if (!wait_until([&] { return parting.is_idle() && received_blocks() >= sent_to_us; }))
-    return false;
-  parting.close_others();  // before any rank frees what it shares
+  shutdown.close_others();  // before any rank frees what it shares
   // A sender's MPI may wait for word that its block was received, which MPICH does not give from
   // MPI_Finalize any more.
-  return finish(mpi.Ibarrier(comm_, &request));
+  return finish(channel_->barrier());
 }
 
 }  // namespace mpress::link

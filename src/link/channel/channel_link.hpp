@@ -1,41 +1,41 @@
-// The link by MPI: blocks on the private communicator of the world's context, under the tag that a
-// transfer's route names, in order between two ranks. No send waits for a block to be received.
+// The link over a channel: blocks as its messages, under the tag that a transfer's route names, in
+// order between two ranks. No send waits for a block to be received.
 //
-// A slot is memory of this process's that MPI sends from, a device's where MPI takes that; what
-// comes in lies where the reader has room for it.
+// A slot is memory of this process's that the channel sends from, a device's where the channel
+// takes that; what comes in lies where the reader has room for it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "link/channel/channel.hpp"
+#include "link/channel/outbox.hpp"
 #include "link/link.hpp"
-#include "link/mpi/outbox.hpp"
 #include "link/pacer.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls/calls.hpp"
 
 namespace mpress::link {
 
-class MpiLink final : public Link {
+class ChannelLink final : public Link {
  public:
   /// Where slots come from. Thread-safe.
   class Memory {
    public:
-    /// Host memory that MPI sends from; pinned where queues of `device` write there.
+    /// Host memory that the channel sends from; pinned where queues of `device` write there.
     virtual memory::Buffer take(int device, std::size_t bytes) = 0;
 
-    /// The same of `device`; empty where MPI takes none of it, or there is none to spare.
+    /// The same of `device`; empty where the channel takes none of it, or there is none to spare.
     virtual memory::Buffer take_near(int /*device*/, std::size_t /*bytes*/) { return {}; }
 
    protected:
     ~Memory() = default;
   };
 
-  /// `comm`: private, of the ranks of MPI_COMM_WORLD in their order, and returns errors; it stays
-  /// the caller's. The link's messages have tags from 0 to `tags`, this not included; the last is
-  /// that of what readers tell.
-  void open(MPI_Comm comm, std::uint64_t tags, Memory& memory, Pacer& pacer);
+  /// `channel`: of the ranks of MPI_COMM_WORLD in their order; it outlives the link, and carries
+  /// nothing else under tags below its last. That one is of what readers tell.
+  void open(Channel& channel, Memory& memory, Pacer& pacer);
 
   /// The next operation's number, and the tag of its blocks.
   std::uint64_t next_operation() {
@@ -51,14 +51,14 @@ class MpiLink final : public Link {
   /// Has any block come?
   bool is_used() const { return received_blocks() > 0; }
 
-  Kind kind() const override { return Kind::mpi; }
-  bool may_reach(int) const override { return comm_ != MPI_COMM_NULL; }
-  bool reaches(int) const override { return comm_ != MPI_COMM_NULL; }
+  Kind kind() const override { return Kind::channel; }
+  bool may_reach(int) const override { return channel_ != nullptr; }
+  bool reaches(int) const override { return channel_ != nullptr; }
   void connect(int, int) override {}
   void advance() override { outbox.progress(); }
 
   /// Memory for all blocks of a region of the host's, so that no later one lacks it, or of a device
-  /// that MPI sends from; other blocks from devices get it when they are made.
+  /// that the channel sends from; other blocks from devices get it when they are made.
   bool reserve(const Reservation& wanted, Transfer& transfer) override;
   void lay_out(const Transfer&) override {}
   std::byte* place(const Transfer& transfer, std::size_t chunk, std::size_t bytes) override;
@@ -71,7 +71,7 @@ class MpiLink final : public Link {
   void cancel(std::uint64_t operation) override { outbox.cancel(operation, tag_of(operation)); }
 
   bool knows(int, Route route, std::uint64_t) override {
-    return comm_ != MPI_COMM_NULL && route.number < tags_;
+    return channel_ != nullptr && route.number < tags_;
   }
   std::unique_ptr<Inbound> receive(const Expected& expected) override;
   bool discard(int, Route, std::uint64_t) override { return false; }
@@ -81,22 +81,22 @@ class MpiLink final : public Link {
   void publish_from(const Transfer& transfer, std::size_t chunk, const std::byte* data,
                     std::size_t bytes, const std::shared_ptr<const void>& owner);
 
-  /// What the reader of a timed transfer told.
-  struct Told {
+  /// How long a transfer took, as its reader tells.
+  struct ReaderTime {
     int rank;
     std::uint32_t number;  ///< Route::number
     /// From the header, or from when the reader was there for it, until all was read; 0: that says
     /// nothing of the link, as this process or the reader did something else meanwhile.
     std::uint64_t ns;
   };
-  /// The next that has come; false where there is none.
-  bool take_told(Told& told);
+  /// The next that has come.
+  std::optional<ReaderTime> take_reader_time();
 
   /// Receives and forgets a block that nobody asks for any more; false where there is none.
   bool drain_one(memory::BufferPool& pool);
 
-  /// What the others of a process do at its end.
-  class Parting {
+  /// The part of the rest of the process in its end.
+  class Shutdown {
    public:
     /// Lets everything proceed that is under way.
     virtual void proceed() = 0;
@@ -110,13 +110,13 @@ class MpiLink final : public Link {
     virtual int find_ended() const = 0;
 
    protected:
-    ~Parting() = default;
+    ~Shutdown() = default;
   };
 
   /// Collective over MPI_COMM_WORLD: returns when all that was sent has been received, or drained
   /// where its header never reached a receive of the program's. False, and a sentence is said,
   /// where a rank has ended without that, or nothing has moved for long.
-  bool say_farewell(Parting& parting);
+  bool shut_down(Shutdown& shutdown);
 
   Outbox outbox;
 
@@ -125,7 +125,7 @@ class MpiLink final : public Link {
   struct Sending;
   struct Word;
 
-  int told_tag() const { return static_cast<int>(tags_); }
+  int reader_tag() const { return static_cast<int>(tags_); }
   void tell(int rank, const Word& word);
   void hand_over(Sending& sending, std::size_t chunk, const std::byte* data, std::size_t bytes,
                  const std::shared_ptr<const void>& owner);
@@ -134,13 +134,13 @@ class MpiLink final : public Link {
   void received() { received_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t received_blocks() const { return received_.load(std::memory_order_relaxed); }
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  Channel* channel_ = nullptr;
   std::uint64_t tags_ = 1;
   Memory* memory_ = nullptr;
   Pacer* pacer_ = nullptr;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> received_{0};
-  std::atomic<bool> is_parting_{false};  ///< nothing is told any more
+  std::atomic<bool> is_shut_down_{false};  ///< nothing is told any more
 };
 
 }  // namespace mpress::link

@@ -1,16 +1,12 @@
-// Blocks by MPI: how they are sent, and how they are received.
+// Blocks by the channel: how they are sent, and how they are received.
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "link/mpi/mpi_link.hpp"
-#include "mpi/calls/counted.hpp"
-#include "mpi/peek.hpp"
-#include "mpi/progress_hook.hpp"
+#include "link/channel/channel_link.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::link {
@@ -24,14 +20,14 @@ constexpr std::uint64_t most_away = 4;
 
 }  // namespace
 
-/// What a reader tells, as MPI carries it.
-struct MpiLink::Word {
+/// A reader time, as the channel carries it.
+struct ChannelLink::Word {
   std::uint64_t number;
   std::uint64_t ns;
 };
 
 /// A transfer as its sender has it.
-struct MpiLink::Sending {
+struct ChannelLink::Sending {
   std::vector<int> readers;
   int device;
   std::uint64_t operation;
@@ -59,8 +55,8 @@ struct MpiLink::Sending {
   }
 };
 
-bool MpiLink::reserve(const Reservation& wanted, Transfer& transfer) {
-  if (comm_ == MPI_COMM_NULL) return false;
+bool ChannelLink::reserve(const Reservation& wanted, Transfer& transfer) {
+  if (!channel_) return false;
   if (wanted.account && !wanted.may_exceed &&
       !wanted.account->has_room(wanted.chunks * wanted.bytes)) {
     return false;
@@ -90,28 +86,28 @@ bool MpiLink::reserve(const Reservation& wanted, Transfer& transfer) {
   return true;
 }
 
-std::byte* MpiLink::place(const Transfer& transfer, std::size_t chunk, std::size_t bytes) {
+std::byte* ChannelLink::place(const Transfer& transfer, std::size_t chunk, std::size_t bytes) {
   Sending& sending = *static_cast<Sending*>(transfer.record);
   memory::Buffer& slot = sending.slots[chunk];
   if (!slot) slot = memory_->take(sending.device, bytes);
   return slot.data();
 }
 
-void MpiLink::publish(const Transfer& transfer, std::size_t chunk, std::size_t bytes) {
+void ChannelLink::publish(const Transfer& transfer, std::size_t chunk, std::size_t bytes) {
   Sending& sending = *static_cast<Sending*>(transfer.record);
   sending.give_back(1);
   const auto held = std::make_shared<const Held>(std::move(sending.slots[chunk]), sending.account);
   hand_over(sending, chunk, held->memory.data(), bytes, held);
 }
 
-void MpiLink::publish_from(const Transfer& transfer, std::size_t chunk, const std::byte* data,
-                           std::size_t bytes, const std::shared_ptr<const void>& owner) {
+void ChannelLink::publish_from(const Transfer& transfer, std::size_t chunk, const std::byte* data,
+                               std::size_t bytes, const std::shared_ptr<const void>& owner) {
   hand_over(*static_cast<Sending*>(transfer.record), chunk, data, bytes, owner);
 }
 
 /// An empty block stands for one that could not be made.
-void MpiLink::hand_over(Sending& sending, std::size_t chunk, const std::byte* data,
-                        std::size_t bytes, const std::shared_ptr<const void>& owner) {
+void ChannelLink::hand_over(Sending& sending, std::size_t chunk, const std::byte* data,
+                            std::size_t bytes, const std::shared_ptr<const void>& owner) {
   sending.published = chunk + 1;
   for (const int reader : sending.readers) {
     trace::Event on_wire = sending.like;
@@ -119,18 +115,12 @@ void MpiLink::hand_over(Sending& sending, std::size_t chunk, const std::byte* da
     on_wire.peer = reader;
     on_wire.chunk = static_cast<std::uint32_t>(chunk);
     on_wire.wire_bytes = bytes;
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int code = mpi::calls().Isend(data, static_cast<int>(bytes), MPI_BYTE, reader,
-                                        tag_of(sending.operation), comm_, &request);
-    if (code != MPI_SUCCESS) {  // nor can the reader be told, who would wait for ever
-      mpi::fatal("MPI refused to send chunk " + std::to_string(chunk) + " of a message to rank " +
-                 std::to_string(reader));
-    }
-    outbox.add({request, owner, sending.operation, reader, on_wire, sending.is_timed});
+    const Channel::Pending pending = channel_->send(data, bytes, reader, tag_of(sending.operation));
+    outbox.add({pending, owner, sending.operation, reader, on_wire, sending.is_timed});
   }
 }
 
-bool MpiLink::fail(const Transfer& transfer) {
+bool ChannelLink::fail(const Transfer& transfer) {
   const Sending& sending = *static_cast<Sending*>(transfer.record);
   for (std::size_t chunk = sending.published; chunk < sending.slots.size(); ++chunk) {
     publish(transfer, chunk, 0);
@@ -139,15 +129,15 @@ bool MpiLink::fail(const Transfer& transfer) {
   return true;
 }
 
-void MpiLink::abandon(const Transfer& transfer) {
+void ChannelLink::abandon(const Transfer& transfer) {
   const std::unique_ptr<Sending> sending(static_cast<Sending*>(transfer.record));
   sending->give_back(sending->slots.size() - sending->published);
 }
 
 /// Keeps receives posted for the blocks that come next, as far as the reader has room.
-class MpiLink::Reader final : public Inbound {
+class ChannelLink::Reader final : public Inbound {
  public:
-  Reader(MpiLink& link, const Expected& expected)
+  Reader(ChannelLink& link, const Expected& expected)
       : link_(link), expected_(expected), is_timed_((expected.route.slot & timed_slot) != 0) {
     if (is_timed_) began_ns_ = looked_ns_ = trace::now_ns();
     post();
@@ -158,22 +148,20 @@ class MpiLink::Reader final : public Inbound {
     post();
     if (chunk == posted_) return gpu::State::pending;
     Posted& posted = at(chunk);
-    int has_come = 0;
-    MPI_Status status;
-    const int code = mpi::test(&posted.request, &has_come, &status);
-    if (code == MPI_SUCCESS && !has_come) {
+    std::size_t bytes = 0;
+    const gpu::State state = link_.channel_->poll(posted.pending, &bytes);
+    if (state == gpu::State::pending) {
       has_waited_ = true;
-      return gpu::State::pending;
+      return state;
     }
     ++taken_;
     link_.received();
     const bool waited = std::exchange(has_waited_, false);
-    if (code != MPI_SUCCESS) {
+    if (state == gpu::State::failed) {
       problem_ = "is longer than it was announced";
       is_corrupt_ = true;
       return gpu::State::failed;
     }
-    const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(status));
     if (link_.pacer_->active()) {
       const bool on_its_way = expected_.begin_ns > 0 && !waited;
       link_.pacer_->arrive(bytes, on_its_way ? expected_.begin_ns : trace::now_ns());
@@ -200,7 +188,7 @@ class MpiLink::Reader final : public Inbound {
 
  private:
   struct Posted {
-    MPI_Request request;
+    Channel::Pending pending;
     std::byte* place;
     std::uint64_t begin_ns;  ///< for the timeline
   };
@@ -219,17 +207,13 @@ class MpiLink::Reader final : public Inbound {
       std::byte* const place = expected_.buffers->place_of(posted_, bytes);
       if (!place) return;
       Posted& posted = at(posted_);
-      posted = {MPI_REQUEST_NULL, place, trace::timeline.now()};
-      const int code = mpi::calls().Irecv(place, static_cast<int>(bytes), MPI_BYTE, expected_.rank,
-                                          static_cast<int>(expected_.route.number), link_.comm_,
-                                          &posted.request);
-      if (code != MPI_SUCCESS) {
-        mpi::fatal("MPI refused to receive a chunk from rank " + std::to_string(expected_.rank));
-      }
+      const std::uint64_t begin_ns = trace::timeline.now();
+      const int tag = static_cast<int>(expected_.route.number);
+      posted = {link_.channel_->receive(place, bytes, expected_.rank, tag), place, begin_ns};
     }
   }
 
-  MpiLink& link_;
+  ChannelLink& link_;
   const Expected expected_;
   std::uint64_t posted_ = 0;
   std::uint64_t taken_ = 0;
@@ -243,35 +227,27 @@ class MpiLink::Reader final : public Inbound {
   std::uint64_t longest_away_ns_ = 0;  ///< from one look to the next
 };
 
-void MpiLink::tell(int rank, const Word& word) {
-  if (is_parting_.load(std::memory_order_relaxed)) return;
+void ChannelLink::tell(int rank, const Word& word) {
+  if (is_shut_down_.load(std::memory_order_relaxed)) return;
   auto data = std::make_shared<const Held>(memory_->take(gpu::host, sizeof word), nullptr);
   if (!data->memory) return;  // the sender gives up
   std::memcpy(data->memory.data(), &word, sizeof word);
-  MPI_Request request = MPI_REQUEST_NULL;
-  if (mpi::calls().Isend(data->memory.data(), sizeof word, MPI_BYTE, rank, told_tag(), comm_,
-                         &request) == MPI_SUCCESS) {
-    outbox.add({request, std::move(data), UINT64_MAX, rank, {}, false});
-  }
+  const Channel::Pending pending =
+      channel_->send(data->memory.data(), sizeof word, rank, reader_tag());
+  outbox.add({pending, std::move(data), UINT64_MAX, rank, {}, false});
 }
 
-bool MpiLink::take_told(Told& told) {
-  if (mpi::in_progress_hook()) return false;  // a probe lets MPI proceed
-  const mpi::Calls& mpi = mpi::calls();
-  int found = 0;
-  MPI_Message message = MPI_MESSAGE_NULL;
-  MPI_Status status;
-  mpi.Improbe(MPI_ANY_SOURCE, told_tag(), comm_, &found, &message, &status);
-  if (!found) return false;
+std::optional<ChannelLink::ReaderTime> ChannelLink::take_reader_time() {
+  const std::optional<Channel::Found> found = channel_->find(reader_tag());
+  if (!found) return std::nullopt;
   Word word{};
-  mpi.Mrecv(&word, sizeof word, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+  channel_->take(*found, reinterpret_cast<std::byte*>(&word), sizeof word);
   received();
   const bool was_here = outbox.longest_away_ns() <= word.ns / most_away;
-  told = {status.MPI_SOURCE, static_cast<std::uint32_t>(word.number), was_here ? word.ns : 0};
-  return true;
+  return ReaderTime{found->from, static_cast<std::uint32_t>(word.number), was_here ? word.ns : 0};
 }
 
-std::unique_ptr<Inbound> MpiLink::receive(const Expected& expected) {
+std::unique_ptr<Inbound> ChannelLink::receive(const Expected& expected) {
   return std::make_unique<Reader>(*this, expected);
 }
 

@@ -1,4 +1,4 @@
-#include "link/mpi/outbox.hpp"
+#include "link/channel/outbox.hpp"
 
 #include <sched.h>
 
@@ -6,7 +6,6 @@
 #include <iterator>
 #include <utility>
 
-#include "mpi/peek.hpp"
 #include "trace/timeline.hpp"
 
 namespace mpress::link {
@@ -32,9 +31,7 @@ bool Outbox::forget_one() {
   Chunk chunk = std::move(chunks_.front());
   chunks_.pop_front();
   lock.unlock();
-  int is_sent = 0;
-  const int code = mpi::test(&chunk.request, &is_sent, MPI_STATUS_IGNORE);
-  const bool is_over = code != MPI_SUCCESS || is_sent;
+  const bool is_over = channel_->poll(chunk.pending) != gpu::State::pending;
   lock.lock();
   if (!is_over) {
     chunks_.push_back(std::move(chunk));
