@@ -6,13 +6,12 @@
 
 #include "config/config.hpp"
 #include "core/devices.hpp"
+#include "core/endpoints.hpp"
 #include "core/linked_rate.hpp"
+#include "core/links.hpp"
 #include "core/progress.hpp"
 #include "core/progress_thread.hpp"
-#include "link/channel/channel_link.hpp"
-#include "link/host/host_link.hpp"
 #include "link/pacer.hpp"
-#include "link/peer/peer_link.hpp"
 #include "memory/buffer_pool.hpp"
 #include "policy/policy.hpp"
 #include "trace/record.hpp"
@@ -41,9 +40,8 @@ struct Runtime {
   ProgressThread progress_thread{progress};
 
   link::Pacer pacer;
-  link::PeerLink peer_link;
-  link::HostLink host_link;
-  link::ChannelLink channel_link;
+  Links links;
+  Endpoints endpoints{links};
   bool has_nothing_to_share = false;  ///< the system gives no memory for links between GPUs
 
  protected:

@@ -43,8 +43,7 @@ void MpiChannel::open(MPI_Comm comm, std::uint64_t tags) {
 
 Pending MpiChannel::send(const std::byte* data, std::size_t bytes, int to, int tag) {
   MPI_Request request = MPI_REQUEST_NULL;
-  const int code =
-      calls().Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &request);
+  const int code = calls().Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &request);
   return started(code, request, "send data of a message to", to);
 }
 

@@ -66,7 +66,7 @@ void ReceivePipeline::open(link::Link& link, link::Route route, std::uint64_t be
   begin_keeping();
   inbound_ =
       link.receive({cut_.peer, route, chunks, cut_.chunk_bytes, cut_.raw_bytes(chunks - 1),
-                    !cut_.encodes(), device_, decoder_.get(), &runtime_.channel_link, begin_ns});
+                    !cut_.encodes(), device_, decoder_.get(), &runtime_.links.channel, begin_ns});
 }
 
 void ReceivePipeline::open(const std::byte* payload, std::size_t bytes) {

@@ -53,9 +53,8 @@ class Group::MemberChannel final : public Channel {
     auto* const work = new Work{};
     if (message->data) work->sent = message;
     if (!place.has_ended) {
-      const auto receive = std::ranges::find_if(place.receives, [&](const auto& one) {
-        return one->from == rank_ && one->tag == tag;
-      });
+      const auto receive = std::ranges::find_if(
+          place.receives, [&](const auto& one) { return one->from == rank_ && one->tag == tag; });
       if (receive == place.receives.end()) {
         place.messages.push_back(std::move(message));
       } else {
@@ -71,9 +70,8 @@ class Group::MemberChannel final : public Channel {
     Place& place = group_.at(rank_);
     auto* const work = new Work{};
     work->receive = std::make_shared<Receive>(Receive{to, bytes, from, tag, nullptr});
-    const auto message = std::ranges::find_if(place.messages, [&](const auto& one) {
-      return one->from == from && one->tag == tag;
-    });
+    const auto message = std::ranges::find_if(
+        place.messages, [&](const auto& one) { return one->from == from && one->tag == tag; });
     if (message == place.messages.end()) {
       place.receives.push_back(work->receive);
     } else {

@@ -1,5 +1,5 @@
-// Links between real ranks: the same cases as tests/unit/channel_link_test.cpp has between threads, and
-// processes that end.
+// Links between real ranks: the same cases as tests/unit/channel_link_test.cpp has between threads,
+// and processes that end.
 
 #include "links/conformance.hpp"
 #include "mpi/mpi_channel.hpp"
@@ -36,9 +36,8 @@ void host_link(Rank& rank) {
 
 void channel_link_lost(Rank& rank) {
   links::ByChannel end(rank, world_channel(rank));
-  links::loses(end, [](links::End& one) {
-    CHECK(!static_cast<links::ByChannel&>(one).shut_down(0));
-  });
+  links::loses(end,
+               [](links::End& one) { CHECK(!static_cast<links::ByChannel&>(one).shut_down(0)); });
 }
 
 void peer_link_lost(Rank& rank) {

@@ -85,7 +85,7 @@ void count_blocking(Job& job, trace::Called called, std::uint64_t begin_ns) {
   const std::uint64_t end = trace::now_ns();
   trace::add(row.wait_ns, end - begin_ns);
   trace::note_wait(called, begin_ns, end);
-  job.channel_link.outbox.flush();
+  job.links.channel.outbox.flush();
   job.timings.collect(job);
 }
 

@@ -39,7 +39,7 @@ CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
   // Rates that were learned are those of all of a host's ranks at once.
   const std::array all{&found.host, &found.linked, &found.pinned, &found.by_mpi};
   if (job.policy.rate(Peer::other_host) != 0) {
-    const std::size_t ranks = std::max<std::size_t>(job.peer_hosts.ranks().size(), 1);
+    const std::size_t ranks = std::max<std::size_t>(job.endpoints.ranks_here(), 1);
     compute([&] {
       for (auto* costs : all) costs->between.seconds_a_byte /= static_cast<double>(ranks);
     });

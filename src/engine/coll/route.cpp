@@ -147,7 +147,8 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   found.may_compress = gains.any() && may_be_long;
   // A reduction takes two messages, and work between them, each of which waits for a turn where
   // ranks share a device.
-  const std::size_t least = call.reduces ? job.least_reduced_bytes : job.least_peer_bytes;
+  const std::size_t least =
+      call.reduces ? job.least_reduced_bytes : job.links.least_bytes_between_devices;
   const bool are_served = call.reduces ? job.collectives.reductions : job.collectives.on_devices;
   const bool is_long = call.has_own_counts || bytes >= least;
   found.is_short = !is_long && call.reduces && all_bytes > 0 && form == Form::blocking;
@@ -287,15 +288,22 @@ bool Routing::is_for_devices() const {
   return may_be_on_devices_ && has_device_modes(job_, context_);
 }
 
+Context::Between between_by(link::Kind kind) {
+  switch (kind) {
+    case link::Kind::peer: return Context::Between::link;
+    case link::Kind::host: return Context::Between::host_memory;
+    case link::Kind::channel: break;
+  }
+  return Context::Between::mpi;
+}
+
 /// How data goes to the member of this host that is the hardest to reach.
 Context::Between Routing::worst_between() const {
   const schedule::Hosts& hosts = context_.hosts();
   Context::Between worst = Context::Between::link;
   for (const int member : hosts.members(hosts.host(context_.rank()))) {
-    const int rank = context_.world_rank(member);
-    if (member == context_.rank() || job_.peer_link.may_reach(rank)) continue;
-    worst = std::max(worst, job_.host_link.may_reach(rank) ? Context::Between::host_memory
-                                                           : Context::Between::mpi);
+    if (member == context_.rank()) continue;
+    worst = std::max(worst, between_by(job_.links.nearest(context_.world_rank(member))));
   }
   return worst;
 }

@@ -27,7 +27,7 @@ inline Job* enter_blocking_call() {
 /// messages that are timed. Takes what was told of them. Gives `code` back.
 inline int after_blocking(Job* job, int code) {
   if (job) {
-    job->channel_link.outbox.excuse();
+    job->links.channel.outbox.excuse();
     job->timings.collect(*job);
   }
   return code;

@@ -8,7 +8,6 @@
 #include "core/runtime.hpp"
 #include "engine/coll/methods.hpp"
 #include "engine/job/context.hpp"
-#include "engine/job/peer_hosts.hpp"
 #include "engine/p2p/chunks.hpp"
 #include "engine/p2p/receive/header_forecast.hpp"
 #include "engine/p2p/receive/in_place.hpp"
@@ -28,7 +27,6 @@ class Job final : public Runtime {
  public:
   Job();
 
-  PeerHosts peer_hosts;
   mpi::Peek peek;
   RequestTable requests;
   StartStreams start_streams;
@@ -39,9 +37,8 @@ class Job final : public Runtime {
   Contexts contexts{progress, peek};
   Chunks chunks{*this};
   Timings timings;
-  mpi::MpiChannel channel;                   ///< of the link that has one
-  link::Account held_for_mpi;                ///< what messages on their way by MPI hold of memory
-  std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
+  mpi::MpiChannel channel;     ///< of the link that has one
+  link::Account held_for_mpi;  ///< what messages on their way by MPI hold of memory
   /// Bytes that ranks of this host have on their way by its memory, of blocks that go in windows.
   std::size_t host_window = 0;
   link::Account kept_on_host;  ///< what communicators keep of the host link's memory
@@ -57,10 +54,7 @@ class Job final : public Runtime {
   bool gets_device_chunks = false;  ///< some rank's MPI takes memory of devices
 
   /// May the data of messages follow their headers, as far as this process has seen?
-  bool expects_data() const {
-    return channel_link.is_used() || peer_link.is_used() || host_link.is_used() ||
-           progress.is_threaded();
-  }
+  bool expects_data() const { return links.are_used() || progress.is_threaded(); }
 
   /// Could messages in host memory to such peers gain by a codec? By none of them, where what is
   /// not encoded is forced.
@@ -76,20 +70,6 @@ class Job final : public Runtime {
   /// Host memory that `device` reaches, or any, where it is the host.
   memory::Buffer take_on_host(int device, std::size_t bytes) {
     return device == gpu::host ? pool.take(bytes) : devices.take_pinned(device, bytes);
-  }
-
-  link::Link& link_of(link::Kind kind) {
-    if (kind == link::Kind::peer) return peer_link;
-    if (kind == link::Kind::host) return host_link;
-    return channel_link;
-  }
-  static bool has_link(link::Kind kind) { return kind <= link::Kind::host; }
-
-  /// A message from `rank` has come to memory of `device`: a step towards the link that the next
-  /// ones may take. Costs a few nanoseconds mostly.
-  void connect(int rank, int device) {
-    peer_link.connect(rank, device);
-    if (!peer_link.may_read(rank)) host_link.connect(rank, device);
   }
 
   /// May messages to memory of the host come as frames, or as headers? Told by all ranks in

@@ -271,30 +271,65 @@ const Context* tell_facts(Job& job, const Tuning& tuning) {
   return world;
 }
 
+/// A rank of this host, and where it has what it shares with the others.
+struct Neighbour {
+  int rank;
+  link::SegmentAddress segment;
+  link::HostMemory::Address on_host;
+  link::ProcessId process;
+};
+
+/// Those of this host, in an order that all of them share. Collective over MPI_COMM_WORLD.
+std::vector<Neighbour> meet_neighbours(const link::SegmentAddress& segment,
+                                       const link::HostMemory::Address& on_host) {
+  const mpi::Calls& mpi = mpi::calls();
+  MPI_Comm here = MPI_COMM_NULL;
+  if (mpi.Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here) !=
+      MPI_SUCCESS) {
+    return {};
+  }
+  const std::vector<int> ranks = mpi::ranks_in_world(here);
+  int position = 0;
+  mpi.Comm_rank(here, &position);
+  const Neighbour own{ranks[static_cast<std::size_t>(position)], segment, on_host,
+                      link::own_process()};
+  std::vector<Neighbour> all(ranks.size());
+  mpi.Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, here);
+  mpi.Comm_free(&here);
+  return all;
+}
+
 /// To GPUs of other ranks of this host.
 void open_links(Job& job) {
-  const auto segment = job.peer_link.open(job.nonce, job.rank, wants_link(job, "peer"));
-  const auto on_host = job.host_link.open(job.nonce, job.rank, wants_link(job, "host"));
-  job.peer_hosts.find(segment, on_host);
+  const auto segment = job.links.peer.open(job.nonce, job.rank, wants_link(job, "peer"));
+  const auto on_host = job.links.host.open(job.nonce, job.rank, wants_link(job, "host"));
+  const std::vector<Neighbour> here = meet_neighbours(segment, on_host);
+  std::vector<Endpoints::Neighbour> processes;
+  std::vector<link::HostRank> peer_ranks;
+  std::vector<link::HostLink::Neighbour> host_ranks;
+  for (const Neighbour& one : here) {
+    processes.push_back({one.rank, one.process});
+    peer_ranks.push_back({one.rank, one.segment});
+    host_ranks.push_back({one.rank, one.on_host});
+  }
+  job.endpoints.open(job.size, std::move(processes));
   job.has_nothing_to_share = (wants_link(job, "peer") || wants_link(job, "host")) &&
-                             segment.file < 0 && on_host.file < 0 &&
-                             job.peer_hosts.ranks().size() > 1;
-  Backoff::set_crowded(job.peer_hosts.is_crowded());
-  job.host_link.set_ranks(job.peer_hosts.host_ranks(), job.config.pool_limit);
+                             segment.file < 0 && on_host.file < 0 && job.endpoints.ranks_here() > 1;
+  Backoff::set_crowded(job.endpoints.are_oversubscribed());
+  job.links.host.set_ranks(host_ranks, job.config.pool_limit);
   job.kept_on_host.set_limit(job.config.pool_limit / 2);  // the rest is for messages
   job.host_window = job.config.host_window;
-  if (job.host_window == 0 && job.host_link.is_open()) {
+  if (job.host_window == 0 && job.links.host.is_open()) {
     job.host_window = policy::host_window(last_level_cache());
   }
-  if (on_host.file >= 0) job.peer_link.set_other_way("by way of the host's memory");
-  job.peer_link.set_ranks(job.peer_hosts.ranks(), job.config.pool_limit,
-                          !job.config.is_pool_limit_set);
+  if (on_host.file >= 0) job.links.peer.set_other_way("by way of the host's memory");
+  job.links.peer.set_ranks(peer_ranks, job.config.pool_limit, !job.config.is_pool_limit_set);
   const bool is_chosen = job.config.link == "peer" || job.config.link == "host";
-  if (is_chosen) job.least_peer_bytes = wire::min_frame_bytes;
+  if (is_chosen) job.links.least_bytes_between_devices = wire::min_frame_bytes;
   // By way of the host a reduction of less takes twice as long as MPI's, which is staged there.
   constexpr std::size_t least_by_host = 32 * 1024;
   if (job.config.link == "peer" || job.config.force) {
-    job.least_reduced_bytes = 4 * job.least_peer_bytes;
+    job.least_reduced_bytes = 4 * job.links.least_bytes_between_devices;
   } else if (job.config.link == "host") {
     job.least_reduced_bytes = least_by_host;
   }
@@ -339,7 +374,7 @@ void measure_links(Job& job, const Context& world, Tuning& tuning) {
 
 /// Where nothing tells what links between devices are like. Once links are open.
 void measure_linked(Job& job) {
-  if (!learns(job) || !job.peer_link.is_open() || !job.policy.lacks_linked_costs()) return;
+  if (!learns(job) || !job.links.peer.is_open() || !job.policy.lacks_linked_costs()) return;
   Hosts& hosts = job.contexts.hosts();
   job.linked_rate.open(hosts.sheet(hosts.leader(job.rank)));
 }

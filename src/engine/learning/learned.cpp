@@ -35,7 +35,7 @@ std::string path_of(const Job& job) {
 std::string key_of(const Job& job) {
   const std::string mpi = own_mpi();
   return mpi + " | " + transport_settings(mpi) + " | " +
-         std::to_string(job.peer_hosts.ranks().size()) + " of " + std::to_string(job.size);
+         std::to_string(job.endpoints.ranks_here()) + " of " + std::to_string(job.size);
 }
 
 std::vector<std::string> lines_of(const std::string& path) {

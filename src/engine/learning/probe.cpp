@@ -261,7 +261,7 @@ std::array<double, policy::codec_count> time_codecs() {
 bool learns_about(const Job& job, policy::Peer peer) {
   if (!measures_links(job) || !job.policy.lacks_host_costs(peer)) return false;
   return peer != policy::Peer::same_host || job.config.learn == "all" ||
-         !is_crowded(job.peer_hosts.ranks().size());
+         !is_crowded(job.endpoints.ranks_here());
 }
 
 }  // namespace
@@ -286,7 +286,7 @@ Probed probe_links(Job& job, const Context& world) {
     Exchange exchange(job, world.comm(), partners);
     const bool has_partner = exchange.has_partner();
     const policy::Peer peer =
-        has_partner ? job.peer_hosts.peer(partners.to) : policy::Peer::other_host;
+        has_partner ? job.endpoints.host_of(partners.to) : policy::Peer::other_host;
     const double known = has_partner ? learned[static_cast<std::size_t>(peer)] : 0;
     const bool is_confirmed = confirms(exchange, known);
     const Found found = is_confirmed ? Found{known, true} : rate_of(exchange, fastest);
@@ -301,7 +301,7 @@ Probed probe_links(Job& job, const Context& world) {
     if (has_partner && learns_about(job, peer)) job.policy.learn(peer, rate, belief);
   }
   constexpr double chunk = 1 << 20;
-  job.channel_link.outbox.be_patient(compute([&] {
+  job.links.channel.outbox.be_patient(compute([&] {
     double slowest = INFINITY;
     for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
       if (job.policy.rate(peer) > 0) slowest = std::min(slowest, job.policy.rate(peer));

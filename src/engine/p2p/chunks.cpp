@@ -48,36 +48,32 @@ void Chunks::open(Job& job, const Context* world, std::size_t chunk_bytes,
   static MpiSlots slots(job);
   job.held_for_mpi.set_limit(job.config.pool_limit);
   job.channel.open(world->comm(), world->tags());
-  job.channel_link.open(job.channel, slots, job.pacer);
+  job.links.channel.open(job.channel, slots, job.pacer);
   runtime_.chunk_bytes = chunk_bytes;
   least_chunk_bytes_ = static_cast<std::size_t>(least);
   device_chunks_ = device_chunks;
 }
 
 bool Chunks::idle(const Job& job) const {
-  return job.channel_link.outbox.empty() && dropping_.load(std::memory_order_relaxed) == 0;
+  return job.links.channel.outbox.empty() && dropping_.load(std::memory_order_relaxed) == 0;
 }
 
-void Chunks::cancel(Job& job, std::uint64_t message) {
-  job.channel_link.cancel(message);
-  job.peer_link.cancel(message);
-  job.host_link.cancel(message);
-}
+void Chunks::cancel(Job& job, std::uint64_t message) { job.links.cancel(message); }
 
 void Chunks::drop(Job& job, const wire::Header& header, int source) {
   link::Route route(header.route);
-  if (job.link_of(route.kind).discard(source, route, header.chunks())) return;
+  if (job.links.of(route.kind).discard(source, route, header.chunks())) return;
   const Chunking cut = Chunking::of(header, source);
   auto chunks = std::make_unique<ReceivePipeline>(job, cut, no_decoder(job, cut), gpu::host);
   route.kind = link::Kind::channel;
-  chunks->open(job.channel_link, route, 0);
+  chunks->open(job.links.channel, route, 0);
   std::lock_guard lock(mutex_);
   drops_.push_back(std::move(chunks));
   dropping_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Chunks::progress(Job& job) {
-  job.channel_link.advance();
+  job.links.channel.advance();
   progress_drops();
 }
 
@@ -102,17 +98,17 @@ class Chunks::Shutdown final : public link::ChannelLink::Shutdown {
   void proceed() override {
     job_.chunks.progress(job_);
     const bool is_dropping = pending() > 0;
-    if (is_dropping || !job_.channel_link.drain_one(job_.pool)) ::sched_yield();
+    if (is_dropping || !job_.links.channel.drain_one(job_.pool)) ::sched_yield();
   }
   bool is_idle() const override { return job_.chunks.idle(job_); }
   std::uint64_t pending() const override {
     return job_.chunks.dropping_.load(std::memory_order_relaxed);
   }
   void close_others() override {
-    job_.peer_link.close();
-    job_.host_link.close();
+    job_.links.peer.close();
+    job_.links.host.close();
   }
-  int find_ended() const override { return job_.peer_hosts.find_ended(); }
+  int find_ended() const override { return job_.endpoints.find_ended(); }
 
  private:
   Job& job_;
@@ -121,12 +117,12 @@ class Chunks::Shutdown final : public link::ChannelLink::Shutdown {
 bool Chunks::close(Job& job) {
   if (!is_open()) return true;
   Shutdown shutdown(job);
-  const bool is_complete = job.channel_link.shut_down(shutdown);
+  const bool is_complete = job.links.channel.shut_down(shutdown);
   runtime_.chunk_bytes = 0;
   // What others may still have open, or send to, ends with the process.
   if (!is_complete) return false;
-  job.peer_link.free_memory();
-  job.host_link.free_memory();
+  job.links.peer.free_memory();
+  job.links.host.free_memory();
   return true;
 }
 

@@ -196,7 +196,7 @@ int Exchange::run(const ReceiveArguments& arguments) {
   received_code_ = code;
   send();
   if (!is_received_) await_receive();
-  job_.channel_link.outbox.flush();
+  job_.links.channel.outbox.flush();
   return received_code_ == MPI_SUCCESS ? sent_code_ : received_code_;
 }
 

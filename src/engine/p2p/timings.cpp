@@ -54,7 +54,7 @@ void Timings::sent(std::uint32_t number, std::size_t wire_bytes) {
 }
 
 void Timings::look(Job& job) {
-  const auto told = job.channel_link.take_reader_time();  // no lock is held while MPI runs
+  const auto told = job.links.channel.take_reader_time();  // no lock is held while MPI runs
   std::optional<UnderWay> over;
   bool is_told = false;
   {

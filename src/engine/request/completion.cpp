@@ -17,7 +17,7 @@ using trace::Op;
 /// At the end of a blocking call: gives the program's own chunks the time to leave. Gives `code`
 /// back. Not in a destructor, as MPI may run callbacks of the program's that throw.
 int flushed(Job& job, int code) {
-  job.channel_link.outbox.flush();
+  job.links.channel.outbox.flush();
   job.timings.collect(job);
   return code;
 }

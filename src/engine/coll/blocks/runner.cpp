@@ -149,8 +149,7 @@ bool Runner::have_come(int round, int but) const {
 }
 
 bool Runner::is_by_mpi(int peer) const {
-  const int rank = context_.world_rank(peer);
-  return !job_.peer_link.may_reach(rank) && !job_.host_link.may_reach(rank);
+  return job_.links.nearest(context_.world_rank(peer)) == link::Kind::channel;
 }
 
 /// Or has it come to nothing? What is kept need not be decoded for that, nor be here as a whole.
@@ -236,7 +235,7 @@ bool Runner::keeps_devices_busy() const { return is_driven_ && !Backoff::is_crow
 void Runner::count_driven(std::size_t messages) {
   const schedule::Op op = blocks_.task().op;
   const bool has_one_sender = op == schedule::Op::bcast || op == schedule::Op::scatter;
-  const std::size_t senders = has_one_sender ? 1 : job_.peer_hosts.ranks().size();
+  const std::size_t senders = has_one_sender ? 1 : job_.endpoints.ranks_here();
   // Results of a sum leave while summands come.
   const bool is_summed = coding_ && coding_->is_summed;
   const int at_once = is_summed ? rounds_at_once : std::min(schedule_.rounds, rounds_at_once);
@@ -398,7 +397,7 @@ bool Runner::needs_host() const {
 void Runner::look() {
   const bool has_begun = have_all_begun();
   std::erase_if(leaving_, [&](const Leaving& one) {
-    return has_begun || job_.channel_link.outbox.under_way(one.operation) <= 1;
+    return has_begun || job_.links.channel.outbox.under_way(one.operation) <= 1;
   });
   if (messages_.empty()) return;
   // Who waits for this call waits for all of its messages: those that are offered are given time

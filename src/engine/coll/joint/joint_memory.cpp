@@ -61,8 +61,8 @@ bool JointMemories::are_busy(Job& job, Context& context) {
 }
 
 link::MemoryLink& JointMemory::link() const {
-  if (is_on_host()) return job_.host_link;
-  return job_.peer_link;
+  if (is_on_host()) return job_.links.host;
+  return job_.links.peer;
 }
 
 bool JointMemory::connect(int device) {
@@ -119,7 +119,7 @@ bool JointMemory::reserve(std::size_t bytes, link::Transfer& transfer) {
                                  device_,
                                  1,
                                  bytes,
-                                 job_.channel_link.next_operation(),
+                                 job_.links.channel.next_operation(),
                                  is_on_host() ? &job_.kept_on_host : nullptr};
   if (!link().reserve(wanted, transfer)) return false;
   link().lay_out(transfer);
@@ -190,7 +190,7 @@ std::unique_ptr<link::Inbound> JointMemory::receive(int member, std::uint64_t wo
   const int rank = context_.world_rank(member);
   if (route.kind != kind_ || !link().knows(rank, route, 1)) return nullptr;
   return link().receive(
-      {rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.channel_link, 0});
+      {rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.links.channel, 0});
 }
 
 bool JointMemory::is_open() {

@@ -83,7 +83,7 @@ int receive_as_before(Job& job, const Standing::Kind& kind, trace::Row& row,
                       const ReceiveArguments& arguments, MPI_Status* given, Call call) {
   const StatusOf status(given);
   const int code = call(status);
-  job.channel_link.outbox.excuse();
+  job.links.channel.outbox.excuse();
   job.timings.collect(job);
   if (code != MPI_SUCCESS || !status.has_answer()) return code;
   const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(*status));

@@ -27,8 +27,8 @@ namespace {
 bool can_come(Job& job, const wire::Header& header, int source) {
   if (!job.chunks.is_open() || source == trace::any_peer) return false;
   const link::Route route(header.route);
-  if (!job.has_link(route.kind)) return false;
-  return job.link_of(route.kind).knows(source, route, header.chunks());
+  if (!Links::has(route.kind)) return false;
+  return job.links.of(route.kind).knows(source, route, header.chunks());
 }
 
 std::size_t bytes_of(const MPI_Status& status) {
@@ -90,9 +90,8 @@ bool Receive::may_come_in_chunks(const Job& job) const {
   // it.
   if (job.chunks.may_come_cut(capacity_)) return true;
   if (device_ == gpu::host && job.timings.may_come(capacity_)) return true;
-  if (!job.chunks.is_open() || capacity_ < job.least_peer_bytes) return false;
-  return job.gets_device_chunks ||
-         (device_ != gpu::host && (job.peer_link.is_used() || job.host_link.is_used()));
+  if (!job.chunks.is_open() || capacity_ < job.links.least_bytes_between_devices) return false;
+  return job.gets_device_chunks || (device_ != gpu::host && (job.links.are_used_between_devices()));
 }
 
 bool Receive::is_all_there(Job& job, MPI_Request request) {
@@ -133,7 +132,7 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   if (!can_come(job, header, rank)) return false;
   if (device_ != gpu::host) job.forecast.header_came(capacity_);
   const link::Route route(header.route);
-  link::Link& link = job.link_of(route.kind);
+  link::Link& link = job.links.of(route.kind);
   const bool is_near = device_ != gpu::host && link.lands_on(rank, route) == device_;
   From from = is_near ? From::near : route.kind == link::Kind::peer ? From::device : From::host;
   if (route.kind == link::Kind::channel && job.hands_devices_to_mpi()) from = From::rooms;
@@ -197,7 +196,7 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
   const bool is_where_received = data == buffer();
   if (!is_where_received) see_place(job);
   Arrived arrived{data, bytes, source, data == arguments_.buffer, {}};
-  if (device_ != gpu::host) job.connect(source, device_);
+  if (device_ != gpu::host) job.links.connect(source, device_);
   if (job.pacer.active()) {
     job.pacer.arrive(bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
   }
@@ -284,7 +283,7 @@ int Receive::conclude(Job& job) {
   const std::unique_ptr<ReceivePipeline> chunks = std::move(chunks_);
   const Chunking& cut = chunks->cut();
   const bool is_whole = chunks->way() == trace::Way::whole;
-  if (device_ != gpu::host && !is_whole) job.connect(cut.peer, device_);
+  if (device_ != gpu::host && !is_whole) job.links.connect(cut.peer, device_);
   const std::size_t wire_bytes = (is_whole ? wire::frame_bytes(chunks->wire_bytes())
                                            : wire::min_frame_bytes + chunks->wire_bytes());
   if (is_whole && trace::timeline.is_on()) {

@@ -46,7 +46,7 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
     code = mpi::counted::Recv(receive.buffer(), receive.count(), receive.type(), from.peer,
                               from.tag, arguments.comm, status);
   }
-  job.channel_link.outbox.excuse();
+  job.links.channel.outbox.excuse();
   job.timings.collect(job);
   return end_receive(job, receive, watched, kind, status, begin, code);
 }

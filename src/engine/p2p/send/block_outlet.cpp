@@ -37,7 +37,7 @@ bool BlockOutlet::may_copy() const {
 bool BlockOutlet::copy_next() {
   const OpaqueBlock::Chunk chunk = opaque_->chunk(copied_);
   if (is_zero_copy_) {
-    job_.channel_link.publish_from(transfer_, copied_++, chunk.data, chunk.bytes, opaque_);
+    job_.links.channel.publish_from(transfer_, copied_++, chunk.data, chunk.bytes, opaque_);
     published_ = copied_;
     return true;
   }

@@ -44,7 +44,7 @@ BlockSend::BlockSend(Job& job, const SendCall& call, const SendArguments& argume
                      std::shared_ptr<OpaqueBlock> opaque, std::span<const int> ranks, int tag)
     : job_(job),
       opaque_(std::move(opaque)),
-      operation_(job.channel_link.next_operation()),
+      operation_(job.links.channel.next_operation()),
       comm_(arguments.comm),
       tag_(tag),
       reason_(call.raw_for.value_or(trace::Reason::none)),
@@ -115,7 +115,7 @@ void BlockSend::send_frames(const Message& like, std::span<const Reader> readers
 /// Its slots are the block's own.
 void BlockSend::take_home(std::vector<Reader>& readers) {
   const OpaqueBlock::Home& home = opaque_->home();
-  const auto number = static_cast<std::uint32_t>(job_.channel_link.tag_of(operation_));
+  const auto number = static_cast<std::uint32_t>(job_.links.channel.tag_of(operation_));
   for (std::uint32_t i = 0; i < readers.size(); ++i) {
     headers_.push_back(std::make_unique<Header>(
         Header{readers[i], way_by(home.link->kind()),
@@ -130,7 +130,7 @@ bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
   std::vector<int> ranks;
   for (const Reader& reader : readers) ranks.push_back(reader.world);
   const bool is_mpi = link.kind() == link::Kind::channel;
-  const auto number = static_cast<std::uint32_t>(job_.channel_link.tag_of(operation_));
+  const auto number = static_cast<std::uint32_t>(job_.links.channel.tag_of(operation_));
   const Chunking& cut = opaque_->cut();
   link::Reservation wanted{ranks, opaque_->device(), cut.chunks(), opaque_->longest(), operation_};
   wanted.like = cut.event(trace::Kind::wire, 0, 0);
@@ -165,10 +165,9 @@ bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
 void BlockSend::plan(std::vector<Reader>& readers, bool all) {
   if (opaque_->home().link) return take_home(readers);
   const bool may_be_linked = opaque_->device() != gpu::host && job_.chunks.is_open() &&
-                             opaque_->cut().bytes() >= job_.least_peer_bytes &&
+                             opaque_->cut().bytes() >= job_.links.least_bytes_between_devices &&
                              opaque_->cut().chunk_bytes <= wire::max_chunk_bytes;
-  for (link::Link* link :
-       {static_cast<link::Link*>(&job_.peer_link), static_cast<link::Link*>(&job_.host_link)}) {
+  for (link::Link* const link : job_.links.between_devices()) {
     if (!may_be_linked) break;
     const auto others =
         std::stable_partition(readers.begin(), readers.end(),
@@ -181,7 +180,7 @@ void BlockSend::plan(std::vector<Reader>& readers, bool all) {
     }
     readers = std::move(left);
   }
-  if (all && reserve(job_.channel_link, readers)) readers.clear();
+  if (all && reserve(job_.links.channel, readers)) readers.clear();
 }
 
 void BlockSend::send_headers(const Message& like) {

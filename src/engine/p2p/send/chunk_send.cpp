@@ -8,7 +8,7 @@ namespace mpress::engine {
 
 ChunkSend::ChunkSend(Job& job, const Message& message, const Spec& spec, const Region& region,
                      std::size_t chunk_bytes)
-    : job_(job), peer_(message.peer), message_(job.channel_link.next_operation()) {
+    : job_(job), peer_(message.peer), message_(job.links.channel.next_operation()) {
   header_.type = region.type;
   header_.count = region.count;
   header_.chunk_bytes = static_cast<std::uint32_t>(chunk_bytes);
@@ -18,7 +18,7 @@ ChunkSend::ChunkSend(Job& job, const Message& message, const Spec& spec, const R
 }
 
 std::uint32_t ChunkSend::number() const {
-  return static_cast<std::uint32_t>(job_.channel_link.tag_of(message_));
+  return static_cast<std::uint32_t>(job_.links.channel.tag_of(message_));
 }
 
 ChunkSend::~ChunkSend() {

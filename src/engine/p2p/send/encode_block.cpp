@@ -37,26 +37,29 @@ std::size_t Coding::chunk_of(std::size_t bytes) const {
 }
 
 std::uint32_t next_number(Job& job) {
-  return static_cast<std::uint32_t>(job.channel_link.tag_of(job.channel_link.next_operation()));
+  return static_cast<std::uint32_t>(job.links.channel.tag_of(job.links.channel.next_operation()));
 }
 
 link::Kind link_to(const Job& job, int device, std::size_t bytes, std::span<const int> readers) {
-  if (device == gpu::host || bytes < job.least_peer_bytes) return link::Kind::channel;
+  if (device == gpu::host || bytes < job.links.least_bytes_between_devices)
+    return link::Kind::channel;
   const auto all = [&](const link::Link& link) {
     return std::ranges::all_of(readers, [&](int rank) { return link.reaches(rank); });
   };
-  if (all(job.peer_link)) return link::Kind::peer;
-  return all(job.host_link) ? link::Kind::host : link::Kind::channel;
+  for (const link::Link* const one : job.links.all()) {
+    if (all(*one)) return one->kind();
+  }
+  return link::Kind::channel;
 }
 
 OpaqueBlock::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
                             std::span<const int> readers) {
   if (kind == link::Kind::channel) return {};
-  OpaqueBlock::Home home{&job.link_of(kind)};
+  OpaqueBlock::Home home{&job.links.of(kind)};
   trace::Event like = cut.event(trace::Kind::wire, 0, 0);
   like.raw_bytes = 0;
   const link::Reservation wanted{
-      readers, device, cut.chunks(), cut.room(), job.channel_link.next_operation(), nullptr, like};
+      readers, device, cut.chunks(), cut.room(), job.links.channel.next_operation(), nullptr, like};
   if (!home.link->reserve(wanted, home.transfer)) return {};
   home.link->lay_out(home.transfer);
   return home;
@@ -146,7 +149,7 @@ std::shared_ptr<OpaqueBlock> hold_block(Job& job, const SendCall& call,
   for (const int reader : readers) {
     message.peer = comm->world_rank(reader);
     world_ranks.push_back(message.peer);
-    if (job.peer_link.may_reach(message.peer) || !may_be_announced(job, message) ||
+    if (job.links.nearest(message.peer) == link::Kind::peer || !may_be_announced(job, message) ||
         !takes_raw(job, message)) {
       return nullptr;
     }

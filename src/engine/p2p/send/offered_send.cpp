@@ -42,7 +42,7 @@ class OfferedSend final : public ChunkSend {
   bool open_slots();
   std::uint64_t took_ns() const override { return pipeline_ ? pipeline_->took_ns() : 0; }
 
-  link::PeerLink& link_ = job_.peer_link;
+  link::PeerLink& link_ = job_.links.peer;
   link::Transfer transfer_;
   Region region_{};
   bool holds_transfer_ = false;
@@ -86,8 +86,8 @@ bool OfferedSend::open_by_mpi() {
   link::Transfer transfer;
   link::Reservation wanted = reservation(region_.device, cut().room(), &job_.held_for_mpi);
   wanted.may_exceed = true;
-  if (!job_.channel_link.reserve(wanted, transfer)) return false;
-  pipeline_.emplace(job_, job_.channel_link, transfer, cut());
+  if (!job_.links.channel.reserve(wanted, transfer)) return false;
+  pipeline_.emplace(job_, job_.links.channel, transfer, cut());
   if (pipeline_->open(region_)) return true;
   pipeline_.reset();
   return false;

@@ -58,18 +58,18 @@ Chunking PipelinedSend::leave_bound_to_payloads(const Spec& spec) {
 bool PipelinedSend::plan_by_mpi(Elements& elements, const SendCall& call) {
   const Region& region = elements.region;
   link::Transfer transfer;
-  if (!job_.channel_link.reserve(reservation(region.device, cut().room(), &job_.held_for_mpi),
-                                 transfer)) {
+  if (!job_.links.channel.reserve(reservation(region.device, cut().room(), &job_.held_for_mpi),
+                                  transfer)) {
     return false;
   }
   if (transfer.is_near) {
     // The header is on its way while the device encodes.
-    return fill_slots(job_.channel_link, transfer, header_.spec, elements, call);
+    return fill_slots(job_.links.channel, transfer, header_.spec, elements, call);
   }
   const std::uint64_t begin = trace::now_ns();
   const bool is_resolved = resolve(job_, region, header_.spec);
   resolving_ns_ = trace::now_ns() - begin;
-  pipeline_.emplace(job_, job_.channel_link, transfer, cut());
+  pipeline_.emplace(job_, job_.links.channel, transfer, cut());
   // What a device refuses is an error of the call while nothing is announced.
   std::size_t first_bytes = 0;
   if (!is_resolved || !pipeline_->open(region) || !pipeline_->make_first(first_bytes)) return false;
@@ -85,7 +85,7 @@ bool PipelinedSend::plan_by_mpi(Elements& elements, const SendCall& call) {
 
 bool PipelinedSend::plan_by_peer(const Spec& spec, Elements& elements, const SendCall& call) {
   if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
-  link::PeerLink& link = job_.peer_link;
+  link::PeerLink& link = job_.links.peer;
   link::Transfer transfer;
   const link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
   if (!(cut().encodes() && link.reserve_at_reader(wanted, transfer)) &&
@@ -100,8 +100,8 @@ bool PipelinedSend::plan_by_host(const Spec& spec, Elements& elements, const Sen
   link::Transfer transfer;
   link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
   if (!cut().encodes()) wanted.window = window_chunks(job_, cut().chunk_bytes, call.driven);
-  return job_.host_link.reserve(wanted, transfer) &&
-         fill_slots(job_.host_link, transfer, spec, elements, call);
+  return job_.links.host.reserve(wanted, transfer) &&
+         fill_slots(job_.links.host, transfer, spec, elements, call);
 }
 
 /// Gives the device, or the call's batch, its work, in slots that its queues write to.
@@ -148,9 +148,10 @@ std::size_t timed_chunk_bytes(std::size_t bytes) {
 
 std::size_t mpi_chunk_bytes(const Job& job, const Message& message) {
   if (!job.chunks.is_open()) return 0;
-  const std::size_t usual = message.device == gpu::host
-                                ? job.chunks.chunk_bytes()
-                                : job.chunks.device_chunk_bytes(job.peer_hosts.peer(message.peer));
+  const std::size_t usual =
+      message.device == gpu::host
+          ? job.chunks.chunk_bytes()
+          : job.chunks.device_chunk_bytes(job.endpoints.host_of(message.peer));
   const std::size_t bytes = message.comm.hints.chunk(usual);
   // The receiver must not take it for one that comes in one piece.
   return bytes == 0 ? 0 : std::max(bytes, job.chunks.least_chunk_bytes());
@@ -158,7 +159,8 @@ std::size_t mpi_chunk_bytes(const Job& job, const Message& message) {
 
 bool leaves_device(const Job& job, const Message& message) {
   return message.device != gpu::host && job.hands_devices_to_mpi() &&
-         message.bytes >= job.least_peer_bytes && mpi_chunk_bytes(job, message) > 0;
+         message.bytes >= job.links.least_bytes_between_devices &&
+         mpi_chunk_bytes(job, message) > 0;
 }
 
 std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
@@ -237,7 +239,7 @@ std::unique_ptr<ChunkSend> send_by_peer(Job& job, const Message& message, const 
 
 std::unique_ptr<ChunkSend> send_by_host(Job& job, const Message& message, const Spec& spec,
                                         Elements& elements) {
-  if (!job.host_link.may_reach(message.peer)) return nullptr;
+  if (!job.links.host.may_reach(message.peer)) return nullptr;
   const std::size_t chunk_bytes =
       host_chunk_bytes(job, message.bytes, spec.codec != Codec::none, message.call.driven);
   auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);

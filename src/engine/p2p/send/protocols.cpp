@@ -15,10 +15,10 @@ using trace::Detour;
 /// mpress's own that is tried first answers for both.
 bool has_raw(const Job& job, const Message& message) {
   if (!job.gpu_aware || job.raw_by_link) return true;
-  const bool is_linked = job.peer_link.may_reach(message.peer);
-  if (!is_linked && !job.host_link.may_reach(message.peer)) return false;
-  const policy::Peer kind = is_linked ? policy::Peer::linked : policy::Peer::pinned;
-  return job.policy.has_raw({policy::Place::device, kind}, message.bytes);
+  const Endpoint to = job.endpoints.of(message.peer);
+  const link::Kind nearest = to.nearest();
+  if (nearest == link::Kind::channel) return false;
+  return job.policy.has_raw({policy::Place::device, to.peer_by(nearest)}, message.bytes);
 }
 
 bool encodes(const Choice& choice) { return choice.spec.codec != Codec::none; }
@@ -30,15 +30,15 @@ Detour probe_link(const Job& job, const Message& message, bool is_encoded) {
   if (message.device == gpu::host || message.peer == job.rank || !may_be_announced(job, message)) {
     return Detour::unsuited;
   }
-  if (job.peer_hosts.peer(message.peer) == policy::Peer::other_host) return Detour::other_host;
-  if (message.bytes < job.least_peer_bytes) return Detour::brief;
-  if (!(job.*link).is_open()) return Detour::closed;
-  if (!(job.*link).may_reach(message.peer)) return Detour::unreachable;
+  if (!job.endpoints.of(message.peer).is_here()) return Detour::other_host;
+  if (message.bytes < job.links.least_bytes_between_devices) return Detour::brief;
+  if (!(job.links.*link).is_open()) return Detour::closed;
+  if (!(job.links.*link).may_reach(message.peer)) return Detour::unreachable;
   return is_encoded || has_raw(job, message) ? Detour::none : Detour::left_to_mpi;
 }
 
-constexpr auto probe_peer = probe_link<&Runtime::peer_link>;
-constexpr auto probe_host = probe_link<&Runtime::host_link>;
+constexpr auto probe_peer = probe_link<&Links::peer>;
+constexpr auto probe_host = probe_link<&Links::host>;
 
 /// MPI gets `bytes` bytes of this memory.
 void hand_over(memory::Buffer memory, std::size_t bytes, Prepared& prepared) {
@@ -220,9 +220,8 @@ bool may_be_announced(const Job& job, const Message& message) {
 
 bool takes_raw(const Job& job, const Message& message) {
   if (!job.gpu_aware) return true;
-  const bool may_reach =
-      job.peer_link.may_reach(message.peer) || job.host_link.may_reach(message.peer);
-  return message.bytes >= job.least_peer_bytes && may_reach && has_raw(job, message);
+  return message.bytes >= job.links.least_bytes_between_devices &&
+         job.links.nearest(message.peer) != link::Kind::channel && has_raw(job, message);
 }
 
 Detour detour_of(const Job& job, const Message& message, trace::Way way, Detour of_peer,
@@ -230,12 +229,12 @@ Detour detour_of(const Job& job, const Message& message, trace::Way way, Detour 
   if (way == trace::Way::peer) return of_peer;
   // Where the peer link was to be tried first, it cannot have the message.
   if (way == trace::Way::host) {
-    return job.peer_link.is_open() ? Detour::unreachable : Detour::none;
+    return job.links.peer.is_open() ? Detour::unreachable : Detour::none;
   }
   const Detour by_peer = probe_peer(job, message, is_encoded);
   const Detour by_host = probe_host(job, message, is_encoded);
   if (by_peer == Detour::none || by_host == Detour::none) {
-    const bool is_open = job.peer_link.reaches(message.peer) || job.host_link.reaches(message.peer);
+    const bool is_open = job.links.nearest_open(message.peer) != link::Kind::channel;
     return is_open ? Detour::no_room : Detour::not_open;
   }
   // Of a link that there is, if there is one.

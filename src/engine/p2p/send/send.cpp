@@ -117,7 +117,7 @@ std::uint32_t lasting(Reason reason) {
 bool tells_of_link(const Job& job, const Message& message, Reason reason) {
   return (reason == Reason::policy || reason == Reason::unknown) && message.device == gpu::host &&
          job.timings.may_come(message.bytes) &&
-         job.policy.rate(job.peer_hosts.peer(message.peer)) != 0;
+         job.policy.rate(job.endpoints.host_of(message.peer)) != 0;
 }
 
 /// Would MPI get a message, which it gets for this reason, also if it lay elsewhere? Asked of MPIs
@@ -417,7 +417,7 @@ int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag) {
   const std::uint64_t begin = trace::now_ns();
   MPI_Request header = operation.release_header();
   const int sent = wait_for(job, &header, MPI_STATUS_IGNORE);
-  job.channel_link.outbox.flush();
+  job.links.channel.outbox.flush();
   count_wait(row, op, begin);
   return sent == MPI_SUCCESS ? operation.raise() : sent;
 }

@@ -50,7 +50,7 @@ bool is_short(const Job& job, const Message& message) {
   const std::size_t any_less =
       message.device == gpu::host ? std::max(usual, policy::Links::least_bytes) : usual;
   if (message.bytes < any_less && !job.config.is_threshold_set && message.peer != trace::any_peer) {
-    usual = job.policy.least_bytes(job.peer_hosts.peer(message.peer), usual);
+    usual = job.policy.least_bytes(job.endpoints.host_of(message.peer), usual);
   }
   return message.bytes < message.comm.hints.threshold(usual);
 }
@@ -63,22 +63,13 @@ bool is_switched_off(const Config& config, const Message& message) {
 }
 
 policy::Subject glance_at_subject(const Job& job, const Message& message, Codec codec) {
-  const policy::Place place =
-      message.device == gpu::host ? policy::Place::host : policy::Place::device;
-  policy::Path path{place, job.peer_hosts.peer(message.peer)};
-  if (place == policy::Place::device && message.bytes >= job.least_peer_bytes) {
-    if (job.peer_link.reaches(message.peer)) {
-      path.peer = policy::Peer::linked;
-    } else if (job.host_link.reaches(message.peer)) {
-      path.peer = policy::Peer::pinned;
-    }
-  }
+  const policy::Path path = job.endpoints.of(message.peer).path(message.device, message.bytes);
   std::shared_ptr<policy::Ratios> unowned(std::shared_ptr<policy::Ratios>(),
                                           message.comm.ratios.get());
   // Elements of what is added up come and go in one way; payloads are encoded and decoded between.
   const Driven driven = message.call.driven;
   const bool is_in_window =
-      path.peer == policy::Peer::pinned && (driven.of_host > job.peer_hosts.ranks().size() ||
+      path.peer == policy::Peer::pinned && (driven.of_host > job.endpoints.ranks_here() ||
                                             (driven && is_of_reductions(message.call.family)));
   return {path,
           codec,
