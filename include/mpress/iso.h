@@ -70,7 +70,7 @@ int mpress_iso_neighborhood_create(MPI_Comm cartcomm, int s, const int relative_
  * - "iso_algorithm": how blocks travel. "direct": each straight to its target; "combining": along
  *   one dimension after another, all that go the same way in one message, which other processes
  *   pass on; "auto", the default: the faster of these, by the length of the blocks. "digits",
- *   "lines" and "ring" are other ways to combine (docs/architecture.md).
+ *   "lines" and "ring" are other ways to combine (docs/dev/neighbourhoods.md).
  * - "iso_ports": messages that a process sends at once; by default as many as there are.
  * - "iso_uniform_sizes" = "true": in calls with counts, too, block i has the same length on all
  *   processes, so that other processes than its own can pass it on. Else such calls go direct.

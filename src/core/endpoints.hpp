@@ -8,8 +8,8 @@
 #include "core/links.hpp"
 #include "gpu/gpu.hpp"
 #include "link/liveness.hpp"
-#include "policy/profile.hpp"
 #include "policy/policy.hpp"
+#include "policy/profile.hpp"
 
 namespace mpress::engine {
 

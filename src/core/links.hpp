@@ -24,7 +24,8 @@ class Links {
   link::HostLink host;
   link::ChannelLink channel;
 
-  /// Blocks that are shorter go to devices of this host's ranks by way of the host, which is faster.
+  /// Blocks that are shorter go to devices of this host's ranks by way of the host, which is
+  /// faster.
   std::size_t least_bytes_between_devices = 16 * 1024;
 
   /// Each is faster than those behind it, wherever it reaches a rank. The last reaches all.

@@ -3,7 +3,7 @@
 // Within a host it takes a board a member (link/board.hpp): no call of MPI's, none of the
 // system's. Across hosts the first member of each host speaks for it.
 //
-// States (docs/architecture.md has them as a table):
+// States (docs/dev/operations.md has them as a table):
 // - queued, until all members of the host have done the agreement that used its slot before;
 // - said: the own contribution is there. One host: until all members' stamps are. Several: the
 //   first member of each waits for those of its own host, the others for what it tells;

@@ -4,7 +4,7 @@
 // different orders by different ranks. All members begin it at the same place in the order of the
 // communicator's collective calls.
 //
-// States (docs/architecture.md has them as a table):
+// States (docs/dev/operations.md has them as a table):
 // - duplicating: MPI_Comm_idup makes a private communicator, without mpress's attributes, that
 //   returns errors; then
 // - exchanging: MPI_Iallreduce on it finds the least and the greatest of each fact; then, the same

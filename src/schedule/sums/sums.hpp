@@ -12,7 +12,7 @@
 // round by round, that is all.
 //
 // The engine does not run these: a chunk that a codec's quanta cannot tell needs whoever sees all
-// contributions (docs/architecture.md). They are what two shots are compared with.
+// contributions (docs/dev/reductions.md). They are what two shots are compared with.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 // another member's device was busy, is given again by its host, which has looked whether that
 // member still lives.
 //
-// States (docs/architecture.md has them as a table):
+// States (docs/dev/symmetric-memory.md has them as a table):
 // - offering, until all members have told whether they can;
 // - combining: the kernel is under way, or was given again;
 // - over.

@@ -5,7 +5,7 @@
 // In one shot each member combines all that it wants. In two each combines a piece, in other slots,
 // and all read the pieces.
 //
-// States (docs/architecture.md has them as a table):
+// States (docs/dev/reductions.md has them as a table):
 // - offering, until all members have told whether they can, and in which slots;
 // - combining: its device copies what this member brings; until what the others bring is there, and
 // has been combined;

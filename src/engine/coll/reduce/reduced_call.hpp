@@ -2,7 +2,7 @@
 // all others bring theirs, and passes on what comes of it. Among several hosts with several ranks
 // each, what a host's ranks bring is combined there first (schedule/sums/host_sums).
 //
-// States (docs/architecture.md has them as a table):
+// States (docs/dev/reductions.md has them as a table):
 // - waiting, while another call has its tag;
 // - measuring: a device finds the range of what this rank brings, where there is a bound on the
 //   error;
