@@ -15,6 +15,7 @@ class Status {
     no_memory,      ///< memory of the host, or of a device, ran out
     device_failed,  ///< a device refuses to work
     corrupt,        ///< what came cannot be decoded
+    unfit_spec,     ///< a codec spec does not fit the element type
   };
 
   constexpr Status(Code code = ok) : code_(code) {}  // NOLINT: functions return a code

@@ -3,13 +3,13 @@
 #include <atomic>
 #include <utility>
 
+#include "core/staging.hpp"
 #include "core/stream_order.hpp"
 #include "engine/coll/blocks/served_call.hpp"
 #include "engine/coll/collective_request.hpp"
 #include "engine/coll/streamed_call.hpp"
 #include "engine/job/job.hpp"
 #include "mpi/objects/self_comm.hpp"
-#include "mpi/staging.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -86,7 +86,7 @@ void count_blocking(Job& job, trace::Called called, std::uint64_t begin_ns) {
   trace::add(row.wait_ns, end - begin_ns);
   trace::note_wait(called, begin_ns, end);
   job.links.channel.outbox.flush();
-  job.timings.collect(job);
+  job.timings.collect();
 }
 
 }  // namespace mpress::engine

@@ -3,11 +3,11 @@
 #include <optional>
 
 #include "codec/float_environment.hpp"
+#include "core/staging.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/job/job.hpp"
-#include "engine/p2p/send/send_message.hpp"
+#include "engine/p2p/send/send.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -38,8 +38,8 @@ auto as_message(Job& job, const Collective& call, const Contribution& what, cons
   SendCall sending{trace::Called{call.op}, call.family, true};
   sending.raw_by_kernels = raw_by_kernels;
   const Location place = locate(job, part.data, *type);
-  return use(Message{sending, arguments, *type, *comm, comm->world_rank(arguments.destination),
-                     part.bytes, place.device, place.is_readable});
+  return use(message_of(sending, arguments, *type, *comm, comm->world_rank(arguments.destination),
+                        part.bytes, place));
 }
 
 }  // namespace

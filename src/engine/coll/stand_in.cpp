@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
+#include "message/message.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/objects/type_runs.hpp"
-#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -28,7 +28,7 @@ inline Job* enter_blocking_call() {
 inline int after_blocking(Job* job, int code) {
   if (job) {
     job->links.channel.outbox.excuse();
-    job->timings.collect(*job);
+    job->timings.collect();
   }
   return code;
 }

@@ -17,7 +17,7 @@ int take_hints(MPI_Comm comm, MPI_Info info, mpi::Hints& hints) {
   const std::shared_ptr<mpi::CommInfo> known = job ? mpi::comm_info(comm) : nullptr;
   if (!known) return MPI_SUCCESS;  // MPI refuses the communicator, if it must
   std::string error;
-  const int code = read_hints(info, hints, error);
+  const int code = mpi::read_hints(info, hints, error);
   if (code == MPI_SUCCESS) return code;
   trace::say("rank " + std::to_string(job->rank) + ": " + error);
   return known->raise(code);
@@ -106,7 +106,7 @@ int get_info(MPI_Comm comm, MPI_Info* info) {
   const int code = mpi::calls().Comm_get_info(comm, info);
   if (code != MPI_SUCCESS || !active_job()) return code;
   if (const std::shared_ptr<mpi::CommInfo> known = mpi::comm_info(comm)) {
-    write_hints(known->hints.get(), *info);
+    mpi::write_hints(known->hints.get(), *info);
   }
   return code;
 }

@@ -37,7 +37,7 @@ void tell_of_learned(Job& job) {
 
 mpi::Immortal<Job> Job::instance_;
 
-Job::Job() : Runtime({mpi::begin_scope_of_no_call, mpi::end_scope_of_no_call}) {}
+Job::Job() : Messaging({mpi::begin_scope_of_no_call, mpi::end_scope_of_no_call}) {}
 
 void stop_progress_thread() { Job::instance_->progress_thread.stop(); }
 
@@ -53,35 +53,13 @@ void stop_job() {
   mpi::raise_now();
   job.contexts.drop_kept();
   // Where a rank has ended, what is private to the others ends with their processes.
-  if (job.chunks.close(job)) job.contexts.close();
+  if (job.chunks.close()) job.contexts.close();
   job.state_ = Job::State::off;
   tell_of_learned(job);
   if (job.learned && job.contexts.hosts().leader(job.rank) == job.rank) keep_learned(job);
   mpi::forget_types();
   job.record.header().finished_ns = trace::now_ns();
   mpi::close_self_comm();
-}
-
-/// What chunks have left to do: to let go of what MPI has sent, and to drain unmatched ones.
-class Job::ChunkWork final : public Operation {
- public:
-  explicit ChunkWork(Job& job) : job_(job) {}
-  bool advance() override {
-    job_.chunks.progress(job_);
-    if (!job_.chunks.idle(job_)) return false;
-    job_.follows_chunks_ = false;
-    return job_.chunks.idle(job_) || job_.follows_chunks_.exchange(true);
-  }
-  bool needs_host() const override { return false; }
-
- private:
-  Job& job_;
-};
-
-void Job::follow_chunks() {
-  if (!chunks.idle(*this) && !follows_chunks_.exchange(true)) {
-    progress.add(std::make_shared<ChunkWork>(*this));
-  }
 }
 
 int wait_for(Job& job, MPI_Request* request, MPI_Status* status) {
@@ -102,6 +80,7 @@ int Job::code_of(Status status) const {
     case Status::no_memory: return MPI_ERR_NO_MEM;
     case Status::device_failed: return device_code;
     case Status::corrupt: return corrupt_code;
+    case Status::unfit_spec: return spec_code;
   }
   return MPI_ERR_INTERN;
 }

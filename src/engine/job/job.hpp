@@ -5,17 +5,15 @@
 #include <atomic>
 #include <string>
 
-#include "core/runtime.hpp"
 #include "engine/coll/methods.hpp"
 #include "engine/job/context.hpp"
-#include "engine/p2p/chunks.hpp"
 #include "engine/p2p/receive/header_forecast.hpp"
 #include "engine/p2p/receive/in_place.hpp"
 #include "engine/p2p/receive/probed.hpp"
 #include "engine/p2p/receive/receive_places.hpp"
-#include "engine/p2p/timings.hpp"
 #include "engine/request/request_table.hpp"
 #include "engine/request/start_streams.hpp"
+#include "message/messaging.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/mpi_channel.hpp"
 #include "mpi/objects/immortal.hpp"
@@ -23,7 +21,7 @@
 
 namespace mpress::engine {
 
-class Job final : public Runtime {
+class Job final : public Messaging {
  public:
   Job();
 
@@ -35,12 +33,7 @@ class Job final : public Runtime {
   ReceivePlaces receive_places;  ///< where MPI gets all that is not encoded
   ProbedMessages probed;
   Contexts contexts{progress, peek};
-  Chunks chunks{*this};
-  Timings timings;
   mpi::MpiChannel channel;     ///< of the link that has one
-  link::Account held_for_mpi;  ///< what messages on their way by MPI hold of memory
-  /// Bytes that ranks of this host have on their way by its memory, of blocks that go in windows.
-  std::size_t host_window = 0;
   link::Account kept_on_host;  ///< what communicators keep of the host link's memory
   /// Is a kernel left to a device, or may one be? One at a time (JointKernel).
   std::atomic<bool> has_kernel_in_stream{false};
@@ -48,8 +41,6 @@ class Job final : public Runtime {
   std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's
   bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own
   bool threaded = false;     ///< MPI_THREAD_MULTIPLE
-  bool gpu_aware = false;    ///< MPI takes memory of devices
-  bool raw_by_link = true;   ///< links have what is not encoded, too, whatever MPI could
   bool raw_is_mpis = false;  ///< MPI gets all that is not encoded, in memory of devices, too
   bool gets_device_chunks = false;  ///< some rank's MPI takes memory of devices
 
@@ -63,32 +54,13 @@ class Job final : public Runtime {
     return policy.may_compress_host(peer, codec == Codec::automatic ? Codec::mpc : codec);
   }
 
-  /// Does the link by MPI send payloads from memory of devices, and receive them there? Not where
-  /// a thread of mpress's calls MPI, which has no context of a device.
-  bool hands_devices_to_mpi() const { return gpu_aware && !config.progress_thread; }
-
-  /// Host memory that `device` reaches, or any, where it is the host.
-  memory::Buffer take_on_host(int device, std::size_t bytes) {
-    return device == gpu::host ? pool.take(bytes) : devices.take_pinned(device, bytes);
-  }
-
   /// May messages to memory of the host come as frames, or as headers? Told by all ranks in
   /// MPI_Init, and by what came since.
   bool may_get_frames() const {
     return gets_frames || expects_data() || has_got_frames.load(std::memory_order_relaxed);
   }
 
-  /// Chunks may be under way that belong to no operation: lets them proceed with all else.
-  void follow_chunks();
-  /// By medium: what the policy has to assume, to be said when it first does; or empty.
-  std::array<std::string, policy::medium_count> lacking_costs;
-  /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
-  /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
-  std::atomic<bool> has_sessions{false};
   bool saw_init = false;  ///< MPI_Init came by mpress, and so has every call that makes a keyval
-  /// Whether receives are looked at: all ranks told in MPI_Init whether any may ever send anything
-  /// but raw messages, and keep to that.
-  bool watches_receives = true;
   /// Which collective calls may be served by mpress: the same on all ranks.
   struct {
     bool on_devices = false;  ///< those of communicators that have buffers there
@@ -133,8 +105,6 @@ class Job final : public Runtime {
   enum class State : unsigned char { unstarted, active, off };
   std::atomic<State> state_{State::unstarted};
   bool lacks_identity_ = false;  ///< and is off for that
-  class ChunkWork;
-  std::atomic<bool> follows_chunks_{false};
   static mpi::Immortal<Job> instance_;
   static Job* try_start();
 };

@@ -267,7 +267,11 @@ const Context* tell_facts(Job& job, const Tuning& tuning) {
   job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
   job.gets_device_chunks = world && world->is_true_for_any(Fact::gpu_aware);
   job.watches_receives = !is_told || world->is_true_for_any(Fact::ever_sends_frames);
-  job.chunks.open(job, world, chunk_bytes, tuning.costs.device_chunks);
+  const std::uint64_t least = world ? world->lowest()[Fact::least_chunk] : 0;
+  if (least > 0 && world->comm() != MPI_COMM_NULL) {
+    job.channel.open(world->comm(), world->tags());
+    job.chunks.open(job.channel, least, chunk_bytes, tuning.costs.device_chunks);
+  }
   return world;
 }
 

@@ -18,7 +18,7 @@ using trace::Op;
 /// back. Not in a destructor, as MPI may run callbacks of the program's that throw.
 int flushed(Job& job, int code) {
   job.links.channel.outbox.flush();
-  job.timings.collect(job);
+  job.timings.collect();
   return code;
 }
 

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "core/followed_stream.hpp"
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
 #include "mpi/calls/counted.hpp"
 #include "mpi/peek.hpp"
-#include "mpi/staging.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/hints.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/hints.hpp"
 #include "mpi/objects/topology.hpp"
-#include "policy/ratios.hpp"
 
 namespace mpress::mpi {
 
@@ -31,7 +31,7 @@ class GraphNote {
   virtual ~GraphNote() = default;
 };
 
-struct CommInfo {
+struct CommInfo : engine::CommSettings {  ///< whose hints a duplicate inherits
   CommInfo() = default;
   CommInfo(const CommInfo&) = delete;
   CommInfo& operator=(const CommInfo&) = delete;
@@ -41,14 +41,11 @@ struct CommInfo {
   bool no_frames = false;          ///< those between groups, and see carry_no_frames()
   std::atomic<bool> freed{false};  ///< the handle is no longer valid
   std::vector<int> world_ranks;
-  CommHints hints;  ///< a duplicate inherits them, as it does:
-  /// It is one, as is known of those that MPI has made under mpress: Open MPI takes a graph of a
-  /// grid's processes for that grid.
+  /// As is known of those that MPI has made under mpress, and is inherited: Open MPI takes a graph
+  /// of a grid's processes for that grid.
   bool is_distributed_graph = false;
   std::shared_ptr<const GraphNote> graph;  ///< set before the program has the communicator
   std::atomic<unsigned> short_sums{0};  ///< reductions that were too short to attach anything for
-  /// What the policy has learned of its messages.
-  const std::shared_ptr<policy::Ratios> ratios = std::make_shared<policy::Ratios>();
 
   /// Null where there is none. Lives as long as this.
   Attachment* attached() const { return attached_.load(std::memory_order_acquire); }

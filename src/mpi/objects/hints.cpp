@@ -4,7 +4,6 @@
 
 #include "config/config.hpp"
 #include "config/knobs.hpp"
-#include "core/changes.hpp"
 #include "mpi/objects/info_value.hpp"
 
 namespace mpress::mpi {
@@ -43,13 +42,6 @@ bool check_keys(MPI_Info info, std::string& error) {
 }
 
 }  // namespace
-
-void Hints::update(const Hints& later) {
-  if (later.codec) codec = later.codec;
-  if (later.threshold) threshold = later.threshold;
-  if (later.chunk) chunk = later.chunk;
-  if (later.reproducible) reproducible = later.reproducible;
-}
 
 bool has_shared_keys(MPI_Info info) {
   return info != MPI_INFO_NULL &&
@@ -90,30 +82,6 @@ void write_hints(const Hints& hints, MPI_Info info) {
   if (hints.reproducible) {
     mpi.Info_set(info, reproducible_key, hints.reproducible->text.c_str());
   }
-}
-
-void CommHints::update(const Hints& later) {
-  std::lock_guard lock(mutex_);
-  hints_.update(later);
-  if (hints_.threshold) threshold_.store(hints_.threshold->value, std::memory_order_relaxed);
-  if (hints_.chunk) chunk_.store(hints_.chunk->value, std::memory_order_relaxed);
-  if (hints_.reproducible) {
-    reproducible_.store(hints_.reproducible->value, std::memory_order_relaxed);
-    if (hints_.reproducible->value) any_reproducible_.store(true, std::memory_order_relaxed);
-  }
-  has_codec_.store(hints_.codec.has_value(), std::memory_order_release);
-  engine::note_change();
-}
-
-Hints CommHints::get() const {
-  std::lock_guard lock(mutex_);
-  return hints_;
-}
-
-Spec CommHints::codec(const Spec& fallback) const {
-  if (!has_codec_.load(std::memory_order_acquire)) return fallback;
-  std::lock_guard lock(mutex_);
-  return hints_.codec->value;
 }
 
 }  // namespace mpress::mpi

@@ -3,23 +3,19 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
-#include "codec/element.hpp"
+#include "core/layout.hpp"
 #include "gpu/runs.hpp"
 #include "mpi/calls/calls.hpp"
 
 namespace mpress::mpi {
 
-struct TypeInfo {
-  std::size_t size = 0;  ///< bytes of data in one
+struct TypeInfo : engine::Layout {
   bool is_predefined = false;
-  bool contiguous = false;  ///< n of them are n * size bytes from the buffer's address on
-  std::optional<ElementType> element;       ///< set where every leaf is the same float type
-  std::ptrdiff_t first_byte = 0;            ///< the least offset of its data
   std::size_t leading_floats = 0;           ///< bytes of one float type that it begins with
   MPI_Datatype layout = MPI_DATATYPE_NULL;  ///< the type itself, or what lasting() has made of it
   /// Of a type with gaps.
@@ -39,8 +35,10 @@ struct TypeInfo {
     return *element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
   }
 
-  /// Bytes in one item of packed_type().
-  std::size_t packed_unit() const { return element ? element_size(*element) : 1; }
+  using Layout::runs_of;
+  std::shared_ptr<const gpu::Runs> runs_of(std::int64_t count, std::size_t bytes) const override;
+  bool pack(const void* from, std::int64_t count, bool is_readable, std::byte* to,
+            std::size_t bytes) const override;
 };
 
 /// The entry of a datatype; null where it is not committed, or MPI refuses to tell about it. MPI

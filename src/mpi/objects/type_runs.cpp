@@ -6,7 +6,10 @@
 #include <cstring>
 #include <mutex>
 
+#include "mpi/calls/counted.hpp"
 #include "mpi/objects/construction.hpp"
+#include "mpi/objects/relayout.hpp"
+#include "mpi/objects/self_comm.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::mpi {
@@ -195,23 +198,25 @@ RunList list_runs(MPI_Datatype type, MPI_Count count, std::size_t bytes) {
   return first;
 }
 
-std::shared_ptr<const gpu::Runs> runs_of(const TypeInfo& type, MPI_Count count, std::size_t bytes) {
-  if (bytes < static_cast<std::size_t>(count) * type.size) {
-    return std::make_shared<const gpu::Runs>(list_runs(type.layout, count, bytes));
+/// Those of all data are found once for as many items as were asked about last, if they are few, or
+/// regular.
+std::shared_ptr<const gpu::Runs> TypeInfo::runs_of(std::int64_t count, std::size_t bytes) const {
+  if (bytes < static_cast<std::size_t>(count) * size) {
+    return std::make_shared<const gpu::Runs>(list_runs(layout, count, bytes));
   }
-  TypeInfo::KnownRuns& known = *type.runs;
+  KnownRuns& known = *runs;
   {
     const std::lock_guard lock(known.mutex);
     if (known.all && known.count == count) return known.all;
   }
   constexpr std::size_t most_kept = 64 * 1024;
-  auto runs = std::make_shared<const gpu::Runs>(list_runs(type.layout, count));
-  if (runs->listed().size() <= most_kept) {
+  auto found = std::make_shared<const gpu::Runs>(list_runs(layout, count));
+  if (found->listed().size() <= most_kept) {
     const std::lock_guard lock(known.mutex);
-    known.all = runs;
+    known.all = found;
     known.count = count;
   }
-  return runs;
+  return found;
 }
 
 namespace {
@@ -227,7 +232,7 @@ class Walk {
     TypeInfo::KnownRuns& known = *items.type->runs;
     is_known_ = !known.are_irregular.load(std::memory_order_relaxed);
     if (!is_known_) return;
-    const auto runs = runs_of(*items.type, items.count);
+    const auto runs = items.type->runs_of(items.count);
     is_known_ = runs->are_regular();
     if (!is_known_) {
       known.are_irregular.store(true, std::memory_order_relaxed);
@@ -294,6 +299,20 @@ const RunList& first_runs(const TypeInfo& type) {
     known.first = list_runs(type.layout, items, wire::min_frame_bytes);
   });
   return known.first;
+}
+
+bool TypeInfo::pack(const void* from, std::int64_t count, bool is_readable, std::byte* to,
+                    std::size_t bytes) const {
+  if (is_readable) {
+    const Items data{const_cast<void*>(from), this, count};
+    if (copy_regular(data, {to, nullptr, static_cast<MPI_Count>(bytes)})) return true;
+  }
+  if (from == MPI_BOTTOM) {
+    const auto packed = static_cast<MPI_Count>(bytes / packed_unit());
+    return relayout(from, {count, layout}, to, {packed, packed_type()}) == MPI_SUCCESS;
+  }
+  return counted::Pack(from, count, layout, to, static_cast<MPI_Count>(bytes), self_comm()) ==
+         MPI_SUCCESS;
 }
 
 }  // namespace mpress::mpi

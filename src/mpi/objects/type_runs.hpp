@@ -14,11 +14,6 @@ namespace mpress::mpi {
 /// the last run, no more than makes `bytes` in all: fewer data than fit may have come.
 gpu::RunList list_runs(MPI_Datatype type, MPI_Count count, std::size_t bytes = SIZE_MAX);
 
-/// The same of a type with gaps. Those of all data are found once for as many items as were asked
-/// about last, if they are few, or regular.
-std::shared_ptr<const gpu::Runs> runs_of(const TypeInfo& type, MPI_Count count,
-                                         std::size_t bytes = SIZE_MAX);
-
 /// `count` items of a type, or without one so many bytes, in memory of the host.
 struct Items {
   void* data;

@@ -6,12 +6,12 @@
 #include <memory>
 #include <utility>
 
+#include "core/staging.hpp"
 #include "engine/coll/even_piece.hpp"
 #include "engine/job/job.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/objects/type_runs.hpp"
-#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -67,12 +67,13 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
   const mpi::Layout elements{static_cast<MPI_Count>(bytes / from_type->packed_unit()),
                              from_type->packed_type()};
   const int code = from_device != gpu::host
-                       ? pack_from_device(job, from_device, from.data, from.count, *from_type,
-                                          packed.data(), bytes)
+                       ? job.code_of(pack_from_device(job, from_device, from.data, from.count,
+                                                      *from_type, packed.data(), bytes))
                        : mpi::relayout(from.data, {from.count, from.type}, packed.data(), elements);
   if (code != MPI_SUCCESS) return code;
   return to_device != gpu::host
-             ? unpack_to_device(job, to_device, packed.data(), bytes, to.data, to.count, *to_type)
+             ? job.code_of(unpack_to_device(job, to_device, packed.data(), bytes, to.data, to.count,
+                                            *to_type))
              : mpi::relayout(packed.data(), elements, to.data, {to.count, to.type});
 }
 

@@ -96,7 +96,7 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
     outcome.add(shared.opaque->loss().told());
     lost_ = outcome.bound;
   }
-  return shared.code = choice.error;
+  return shared.code = job_.code_of(choice.status);
 }
 
 SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part,

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "core/staging.hpp"
 #include "engine/coll/even_piece.hpp"
 #include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
 #include "gpu/joint_move.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "mpi/staging.hpp"
 #include "policy/linked.hpp"
 
 namespace mpress::engine {

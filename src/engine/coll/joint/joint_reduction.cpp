@@ -4,11 +4,11 @@
 #include <bit>
 #include <utility>
 
+#include "core/staging.hpp"
 #include "engine/coll/even_piece.hpp"
 #include "engine/job/job.hpp"
 #include "gpu/joint.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {

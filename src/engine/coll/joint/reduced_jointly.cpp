@@ -4,12 +4,12 @@
 #include "codec/codec.hpp"
 #include "codec/float_environment.hpp"
 #include "codec/szp/format.hpp"
+#include "core/staging.hpp"
 #include "engine/coll/contribution.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
 #include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {

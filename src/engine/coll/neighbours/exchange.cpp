@@ -5,11 +5,11 @@
 #include <span>
 #include <utility>
 
+#include "core/staging.hpp"
 #include "core/stream_order.hpp"
 #include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {

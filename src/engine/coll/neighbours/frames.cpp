@@ -28,7 +28,7 @@ std::span<const std::byte> Frames::encode(Encoded& encoded, const Part& part, in
   const SendCall call{called_, call_.family, true, std::nullopt, coding_};
   const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
   BlockChoice choice = encode_block(job_, call, arguments, std::array{to}, false);
-  if (choice.error != MPI_SUCCESS) code_ = choice.error;
+  if (!choice.status.is_ok()) code_ = job_.code_of(choice.status);
   if (!choice.opaque) return {};
   encoded.opaque = std::move(choice.opaque);
   OpaqueBlock& opaque = *encoded.opaque;

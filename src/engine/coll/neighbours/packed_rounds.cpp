@@ -4,10 +4,10 @@
 #include <climits>
 #include <cstring>
 
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "mpi/staging.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

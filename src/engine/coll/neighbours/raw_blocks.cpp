@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "mpi/staging.hpp"
 #include "trace/timeline.hpp"
 #include "wire/frame.hpp"
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "mpi/staging.hpp"
 #include "schedule/algorithms.hpp"
 #include "trace/message.hpp"
 

@@ -4,9 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "mpi/staging.hpp"
 #include "policy/methods.hpp"
 #include "schedule/algorithms.hpp"
 #include "schedule/moves/pairwise.hpp"

@@ -7,7 +7,7 @@
 #include "engine/coll/contribution.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
 #include "engine/job/job.hpp"
-#include "engine/p2p/send/send_message.hpp"
+#include "message/message.hpp"
 
 namespace mpress::engine {
 

@@ -1,10 +1,10 @@
 #include "engine/p2p/receive/block_decode.hpp"
 
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/objects/type_runs.hpp"
-#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 
@@ -45,7 +45,8 @@ bool BlockDecode::advance() {
 
 int BlockDecode::lay_out(std::size_t bytes) {
   if (device_ != gpu::host) {
-    return unpack_to_device(job_, device_, packed_.data(), bytes, to_.buffer, to_.count, *type_);
+    return job_.code_of(
+        unpack_to_device(job_, device_, packed_.data(), bytes, to_.buffer, to_.count, *type_));
   }
   const mpi::Items bare{packed_.data(), nullptr, static_cast<MPI_Count>(bytes)};
   if (locate(job_, to_.buffer, *type_).is_readable &&

@@ -84,7 +84,7 @@ int receive_as_before(Job& job, const Standing::Kind& kind, trace::Row& row,
   const StatusOf status(given);
   const int code = call(status);
   job.links.channel.outbox.excuse();
-  job.timings.collect(job);
+  job.timings.collect();
   if (code != MPI_SUCCESS || !status.has_answer()) return code;
   const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(*status));
   if (!wire::is_frame_size(bytes)) {

@@ -262,8 +262,8 @@ int Receive::deliver_frame(Job& job, const Arrived& arrived, int source) {
     trace::say("rank " + std::to_string(job.rank) + ": a frame announces chunks that cannot come");
     return job.corrupt_code;
   }
-  job.chunks.drop(job, header, arrived.source);
-  job.follow_chunks();
+  job.chunks.drop(header, arrived.source);
+  job.chunks.follow();
   // The next message to this buffer must not seem to begin with what is left of this one.
   if (arrived.data == buffer()) std::memset(buffer(), 0, wire::header_bytes);
   return header.raw_bytes() > capacity_ ? MPI_ERR_TRUNCATE : MPI_ERR_NO_MEM;

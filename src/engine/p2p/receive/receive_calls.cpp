@@ -47,7 +47,7 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
                               from.tag, arguments.comm, status);
   }
   job.links.channel.outbox.excuse();
-  job.timings.collect(job);
+  job.timings.collect();
   return end_receive(job, receive, watched, kind, status, begin, code);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
@@ -12,7 +13,6 @@
 #include "mpi/calls/counted.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_runs.hpp"
-#include "mpi/staging.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -262,8 +262,8 @@ const std::byte* Receive::beginning(Job& job, Beginning& room) const {
 int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
   if (is_aside()) let_others_leave(job);
   if (device_ != gpu::host) {
-    return unpack_to_device(job, device_, packed, bytes, arguments_.buffer, arguments_.count,
-                            *type_, behind_);
+    return job.code_of(unpack_to_device(job, device_, packed, bytes, arguments_.buffer,
+                                        arguments_.count, *type_, behind_));
   }
   if (type_->contiguous && is_readable_) {
     if (bytes > 0) std::memcpy(arguments_.buffer, packed, bytes);

@@ -6,9 +6,10 @@
 #include <utility>
 
 #include "codec/float_environment.hpp"
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
-#include "engine/p2p/send/send_message.hpp"
 #include "link/route.hpp"
+#include "message/message.hpp"
 #include "mpi/calls/counted.hpp"
 #include "mpi/peek.hpp"
 
@@ -40,6 +41,43 @@ struct BlockSend::Header {
   std::array<std::byte, wire::min_frame_bytes> bytes = {};
 };
 
+namespace {
+
+/// A block as a message to nobody yet, and those of its readers' ranks in MPI_COMM_WORLD. Keeps its
+/// handles.
+struct Block {
+  Block(Job& job, const SendCall& call, const SendArguments& arguments,
+        std::span<const int> readers)
+      : type(mpi::type_info(arguments.type)), comm(mpi::comm_info(arguments.comm)) {
+    if (!type || !comm) return;
+    const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
+    message.emplace(message_of(call, arguments, *type, *comm, trace::any_peer, bytes,
+                               locate(job, arguments.buffer, *type)));
+    for (const int reader : readers) ranks.push_back(comm->world_rank(reader));
+  }
+
+  const std::shared_ptr<mpi::TypeInfo> type;
+  const std::shared_ptr<mpi::CommInfo> comm;
+  std::optional<Message> message;
+  std::vector<int> ranks;
+};
+
+}  // namespace
+
+BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& arguments,
+                         std::span<const int> readers, bool at_once) {
+  const Block block(job, call, arguments, readers);
+  if (!block.message || readers.empty()) return {};
+  return encode_block(job, *block.message, block.ranks, at_once);
+}
+
+std::shared_ptr<OpaqueBlock> hold_block(Job& job, const SendCall& call,
+                                        const SendArguments& arguments,
+                                        std::span<const int> readers) {
+  const Block block(job, call, arguments, readers);
+  return block.message ? hold_block(job, *block.message, block.ranks) : nullptr;
+}
+
 BlockSend::BlockSend(Job& job, const SendCall& call, const SendArguments& arguments,
                      std::shared_ptr<OpaqueBlock> opaque, std::span<const int> ranks, int tag)
     : job_(job),
@@ -57,8 +95,8 @@ BlockSend::BlockSend(Job& job, const SendCall& call, const SendArguments& argume
   const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(comm_);
   if (!type || !comm) mpi::fatal("a block has no type, or no communicator");
   const Chunking& cut = opaque_->cut();
-  const Message message{call,        arguments,         *type, *comm, trace::any_peer,
-                        cut.bytes(), opaque_->device(), true};
+  const Message message = message_of(call, arguments, *type, *comm, trace::any_peer, cut.bytes(),
+                                     {opaque_->device(), true});
   std::vector<Reader> readers;
   for (const int rank : ranks) readers.push_back({rank, comm->world_rank(rank)});
   const bool is_one = cut.chunks() == 1;
@@ -139,7 +177,7 @@ bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
   wanted.is_zero_copy = is_mpi && opaque_->device() == gpu::host;
   // Where nothing else is left. What is there is bounded by the rounds of a call.
   wanted.may_exceed = is_mpi;
-  if (is_mpi && !wanted.is_zero_copy) wanted.account = &job_.held_for_mpi;
+  if (is_mpi && !wanted.is_zero_copy) wanted.account = &job_.held_for_channel;
   if (link.kind() == link::Kind::host && share_in_windows_ != 0) {
     const std::size_t bytes = compute([&] {
       return static_cast<std::size_t>(share_in_windows_ * static_cast<double>(cut.chunk_bytes));
@@ -216,11 +254,11 @@ bool BlockSend::advance_data() {
   if (is_sent_ || headers_.empty()) return true;
   bool is_over = opaque_->advance();
   for (const auto& outlet : outlets_) is_over &= outlet->advance();
-  job_.follow_chunks();
+  job_.chunks.follow();
   if (!is_over) return false;
   is_sent_ = true;
   note(job_.code_of(opaque_->status()));
-  for (const auto& outlet : outlets_) note(outlet->code());
+  for (const auto& outlet : outlets_) note(job_.code_of(outlet->status()));
   for (const auto& header : headers_) {
     trace::add(header->row->wire_bytes, opaque_->bytes());
     header->span.add_wire_bytes(opaque_->bytes());

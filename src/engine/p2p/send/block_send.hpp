@@ -13,8 +13,9 @@
 
 #include "core/operation.hpp"
 #include "engine/p2p/receive/receive.hpp"
-#include "engine/p2p/send/block_outlet.hpp"
 #include "engine/p2p/send/send.hpp"
+#include "message/block.hpp"
+#include "message/block_outlet.hpp"
 #include "mpi/calls/calls.hpp"
 #include "pipeline/opaque_block.hpp"
 #include "trace/record.hpp"
@@ -24,35 +25,12 @@ namespace mpress::engine {
 class Job;
 struct Message;
 
-/// What becomes of a block.
-struct BlockChoice {
-  std::shared_ptr<OpaqueBlock> opaque;         ///< null: it goes to every reader as it is
-  trace::Reason reason = trace::Reason::none;  ///< why
-  int error = MPI_SUCCESS;                     ///< an MPI error code, which is not raised
-};
-
-/// Of a block, for the timeline.
-std::uint32_t next_number(Job& job);
-
-/// The link that reaches all readers, ranks in MPI_COMM_WORLD, with a block of `bytes` bytes in
-/// memory of `device`; MPI, where no other does.
-link::Kind link_to(const Job& job, int device, std::size_t bytes, std::span<const int> readers);
-
-/// Slots of that link that all readers have, where the device makes or brings the chunks. None
-/// where there is no room, or the link is by MPI.
-OpaqueBlock::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
-                            std::span<const int> readers);
-
-/// Decides, once, how a block goes to `readers`, ranks of the communicator, and begins to encode it
-/// where that pays for any of them. `arguments.destination` does not count; the buffer stays as it
-/// is until OpaqueBlock::advance() returns true. `at_once`: all of them get it by the same
-/// BlockSend.
+/// The same as encode_block() of message/block.hpp; of `arguments` the destination does not count,
+/// and `readers` are ranks of their communicator.
 BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& arguments,
                          std::span<const int> readers, bool at_once);
 
-/// Of a block that goes as it is, from memory of a device: an opaque block of its elements where
-/// they are copied once for all readers. Null where an ordinary message to each is as good. The
-/// buffer stays as it is while the block is sent.
+/// The same of hold_block().
 std::shared_ptr<OpaqueBlock> hold_block(Job& job, const SendCall& call,
                                         const SendArguments& arguments,
                                         std::span<const int> readers);

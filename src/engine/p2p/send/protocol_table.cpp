@@ -10,8 +10,9 @@
 
 #include "codec/float_environment.hpp"
 #include "engine/job/job.hpp"
-#include "engine/p2p/send/protocols.hpp"
+#include "engine/p2p/send/send.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "message/protocols.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -60,8 +61,8 @@ Decision decide(const Sender& from, std::size_t bytes) {
   const SendArguments arguments{buffer, static_cast<MPI_Count>(bytes / sizeof(float)), MPI_FLOAT,
                                 from.peer, MPI_COMM_WORLD};
   const SendCall call{trace::Op::send, Family::p2p, true};
-  const Message message{call,      arguments, *from.type,  *from.comm,
-                        from.peer, bytes,     from.device, from.device == gpu::host};
+  const Message message = message_of(call, arguments, *from.type, *from.comm, from.peer, bytes,
+                                     {from.device, from.device == gpu::host});
   Decision found{nullptr, {no_codec(), reason_before_costs(job, message)}, {}, {}, {}};
   const Spec wanted = wanted_spec(job, message);
   if (wanted.codec != Codec::none) {

@@ -4,13 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
-#include "engine/p2p/send/send_message.hpp"
 #include "engine/p2p/standing.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "link/route.hpp"
+#include "message/message.hpp"
 #include "mpi/peek.hpp"
-#include "mpi/staging.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -70,21 +70,16 @@ Handles glance_at(const SendArguments& arguments) {
 /// The message as it is where its buffer lies in memory of the host. `handles` outlive it.
 Message message_on_host(const SendCall& call, const SendArguments& arguments,
                         const Handles& handles) {
-  return {call,
-          arguments,
-          *handles.type,
-          *handles.comm,
-          handles.comm->world_rank(arguments.destination),
-          bytes_of(arguments, *handles.type),
-          gpu::host,
-          true};
+  return message_of(call, arguments, *handles.type, *handles.comm,
+                    handles.comm->world_rank(arguments.destination),
+                    bytes_of(arguments, *handles.type), {gpu::host, true});
 }
 
 /// Does it matter where a message lies? Of those that MPI takes from devices as they are: not where
 /// it is too short to be encoded, and MPI may have it; nor where no rank looks for frames.
 bool matters_where(const Job& job, const Message& message, bool is_short) {
   if (message.bytes == 0) return false;
-  if (packs_for_mpi(job, message.type)) return true;
+  if (packs_for_mpi(job, message.layout)) return true;
   if (is_short) return takes_raw(job, message);
   return job.watches_receives || message.call.coding;
 }
@@ -93,7 +88,7 @@ bool matters_where(const Job& job, const Message& message, bool is_short) {
 bool is_left_to_mpi(const Job& job, const Message& message, const Choice& choice) {
   if (choice.spec.codec != Codec::none || choice.timing == policy::Timing::raw) return false;
   if (message.device == gpu::host) return true;
-  return !takes_raw(job, message) && !packs_for_mpi(job, message.type);
+  return !takes_raw(job, message) && !packs_for_mpi(job, message.layout);
 }
 
 Standing::Kind kind_of(const SendCall& call, const SendArguments& arguments) {
@@ -123,7 +118,7 @@ bool tells_of_link(const Job& job, const Message& message, Reason reason) {
 /// Would MPI get a message, which it gets for this reason, also if it lay elsewhere? Asked of MPIs
 /// that take memory of devices. The question teaches the policy nothing.
 bool is_left_wherever_it_is(const Job& job, const Message& message, Reason reason) {
-  if (takes_raw(job, message) || packs_for_mpi(job, message.type)) return false;
+  if (takes_raw(job, message) || packs_for_mpi(job, message.layout)) return false;
   if (reason != Reason::policy && reason != Reason::unknown) return true;  // whatever the place
   if (!job.watches_receives) return true;
   Message there = message;
@@ -135,15 +130,15 @@ bool is_left_wherever_it_is(const Job& job, const Message& message, Reason reaso
 
 /// Lets the decision about a message that MPI gets as it is stand for those like it. `is_placed`:
 /// it was looked up where the message lies.
-void let_stand(const Job& job, const Message& message, Reason reason, bool is_placed,
-               const Outgoing& outgoing, std::uint64_t changes) {
+void let_stand(const Job& job, const SendArguments& arguments, const Message& message,
+               Reason reason, bool is_placed, const Outgoing& outgoing, std::uint64_t changes) {
   const std::uint32_t left = lasting(reason);
-  if (left == 0 || !is_plain(message.call, message.arguments) || trace::timeline.is_on()) return;
+  if (left == 0 || !is_plain(message.call, arguments) || trace::timeline.is_on()) return;
   if (tells_of_link(job, message, reason)) return;
   const bool on_host_alone = is_placed && !gpu::in_use();
   const bool is_certain = !is_placed || on_host_alone;
   if (!is_certain && !(job.gpu_aware && is_left_wherever_it_is(job, message, reason))) return;
-  Standing::keep(kind_of(message.call, message.arguments),
+  Standing::keep(kind_of(message.call, arguments),
                  {left, message.bytes, outgoing.row, on_host_alone}, changes);
 }
 
@@ -160,7 +155,7 @@ std::shared_ptr<FrameSend> keep_frame(MPI_Request request, memory::Buffer frame,
 void recall_data(Job& job, std::uint64_t message, const MPI_Status& status) {
   int cancelled = 0;
   mpi::calls().Test_cancelled(&status, &cancelled);
-  if (cancelled) job.chunks.cancel(job, message);
+  if (cancelled) job.chunks.cancel(message);
 }
 
 /// Counts how long a sending call has been in MPI.
@@ -171,22 +166,22 @@ void count_wait(trace::Row& row, trace::Op op, std::uint64_t begin_ns) {
 }
 
 /// A message that becomes another one for MPI: the elements of `bytes` bytes at `data`.
-void replace(const Message& message, const void* data, std::size_t bytes, SendArguments& use) {
+void replace(const mpi::TypeInfo& type, const void* data, std::size_t bytes, SendArguments& use) {
   use.buffer = data;
-  if (message.type.contiguous && !message.type.element) {
-    use.count = static_cast<MPI_Count>(bytes / message.type.size);
+  if (type.contiguous && !type.element) {
+    use.count = static_cast<MPI_Count>(bytes / type.size);
   } else {
-    use.type = message.type.packed_type();
-    use.count = static_cast<MPI_Count>(bytes / message.type.packed_unit());
+    use.type = type.packed_type();
+    use.count = static_cast<MPI_Count>(bytes / type.packed_unit());
   }
 }
 
 /// Prepares a message that is more than a call of MPI's, and counts it. An error is raised.
-void prepare_with_work(Job& job, const Message& message, const Choice& choice,
-                       std::uint64_t begin_ns, Outgoing& outgoing) {
+void prepare_with_work(Job& job, const SendArguments& arguments, const Message& message,
+                       const Choice& choice, std::uint64_t begin_ns, Outgoing& outgoing) {
   // The same objects as at the quick look, which may end with any call of MPI's from here on.
-  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(message.arguments.type);
-  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(message.arguments.comm);
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
+  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(arguments.comm);
   Prepared prepared;
   prepared.reason = choice.reason;
   const Spec& spec = choice.spec;
@@ -197,9 +192,11 @@ void prepare_with_work(Job& job, const Message& message, const Choice& choice,
     outgoing.error = comm->raise(job.spec_code);
     return;
   }
-  outgoing.error = prepare(job, message, choice, prepared);
-  if (outgoing.error != MPI_SUCCESS) comm->raise(outgoing.error);
-  if (outgoing.error != MPI_SUCCESS) return;
+  const Status status = prepare(job, message, choice, prepared);
+  if (!status.is_ok()) {
+    outgoing.error = comm->raise(job.code_of(status));
+    return;
+  }
   outgoing.data = std::move(prepared.chunks);
   if (outgoing.data) outgoing.comm = comm;
   const bool is_encoded = encodes && prepared.is_frame;
@@ -211,49 +208,43 @@ void prepare_with_work(Job& job, const Message& message, const Choice& choice,
                 prepared.is_frame ? prepared.bytes : message.bytes, begin_ns, outgoing,
                 outgoing.loss);
   trace::add(outgoing.row->encode_ns, prepared.took_ns);
-  if (message.arguments.outcome && (prepared.data || outgoing.data)) {
-    message.arguments.outcome->add(outgoing.loss.told());
+  if (message.outcome && (prepared.data || outgoing.data)) {
+    message.outcome->add(outgoing.loss.told());
   }
   if (!prepared.data) return;
   outgoing.frame = std::move(prepared.memory);
-  replace(message, prepared.data, prepared.bytes, outgoing.arguments);
+  replace(*type, prepared.data, prepared.bytes, outgoing.arguments);
 }
 
 }  // namespace
 
-trace::Row& count(Job& job, const Message& message, const Departure& departure, trace::Span& span) {
-  trace::Key key{trace::Direction::send, message.call.op,  message.peer,
-                 departure.codec,        departure.reason, departure.way};
-  if (message.device != gpu::host) {
-    key.is_on_device = true;
-    key.detour =
-        detour_of(job, message, departure.way, departure.of_peer, departure.codec != Codec::none);
-  }
-  trace::Row& row = job.record.row(key);
-  trace::add_message(row, message.bytes, departure.wire_bytes);
-  note(row, departure.loss);
-  if (!trace::timeline.is_on()) return row;
-  span = trace::Span({.begin_ns = departure.begin_ns,
-                      .raw_bytes = message.bytes,
-                      .wire_bytes = departure.wire_bytes,
-                      .message = departure.number,
-                      .peer = message.peer,
-                      .device = message.device,
-                      .kind = trace::Kind::send,
-                      .op = message.call.op,
-                      .codec = departure.codec,
-                      .reason = departure.reason});
-  return row;
+Message message_of(const SendCall& call, const SendArguments& arguments, const mpi::TypeInfo& type,
+                   const mpi::CommInfo& comm, int peer, std::size_t bytes, const Location& place) {
+  return {call,
+          arguments.buffer,
+          arguments.count,
+          type,
+          comm,
+          peer,
+          bytes,
+          place.device,
+          place.is_readable,
+          arguments.spec,
+          arguments.outcome};
 }
 
-void tell_error(const SendCall& call, double error) {
-  double* const largest = call.coding ? call.coding->largest_error : nullptr;
-  if (largest) *largest = Outcome::looser(*largest, error);
+memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size_t bytes) {
+  memory::Buffer packed = job.pool.take(bytes);
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
+  if (!packed || !type) return {};
+  const bool is_readable = locate(job, arguments.buffer, *type).is_readable;
+  if (!type->pack(arguments.buffer, arguments.count, is_readable, packed.data(), bytes)) return {};
+  return packed;
 }
 
 trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments& arguments) {
   job.devices.look(arguments.buffer);
-  job.timings.collect(job);  // which may call MPI, and so comes before the quick looks
+  job.timings.collect();  // which may call MPI, and so comes before the quick looks
   if (!is_plain(call, arguments)) return nullptr;
   const Standing* const standing = Standing::find(kind_of(call, arguments));
   if (!standing) return nullptr;
@@ -292,7 +283,7 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   const bool too_short = is_short(job, message);
   const bool is_placed = matters_where(job, message, too_short);
   if (is_placed) {
-    const Location location = locate(job, arguments.buffer, message.type);
+    const Location location = locate(job, arguments.buffer, message.layout);
     message.device = location.device;
     message.is_readable = location.is_readable;
   }
@@ -300,14 +291,14 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   if (!too_short || message.device != gpu::host) choice = choose(job, message);
   if (is_left_to_mpi(job, message, choice)) {
     count_message(job, message, Codec::none, choice.reason, message.bytes, begin, outgoing);
-    let_stand(job, message, choice.reason, is_placed, outgoing, changes);
+    let_stand(job, arguments, message, choice.reason, is_placed, outgoing, changes);
     return outgoing;
   }
   if (call.op.algorithm == 0) {  // a collective call has waited for it
     outgoing.asked_of = message.device;
     outgoing.behind = message.behind = default_work(message.device);
   }
-  prepare_with_work(job, message, choice, begin, outgoing);
+  prepare_with_work(job, arguments, message, choice, begin, outgoing);
   return outgoing;
 }
 
@@ -325,7 +316,7 @@ bool SendOperation::advance_data() {
   if (is_sent_) return true;
   is_sent_ = outgoing_.data->advance(*outgoing_.row, !is_awaited_.load(std::memory_order_relaxed));
   is_offered_.store(!is_sent_ && outgoing_.data->is_offered(), std::memory_order_relaxed);
-  job_.follow_chunks();
+  job_.chunks.follow();
   if (is_sent_) outgoing_.span.add_wire_bytes(outgoing_.data->sent_bytes());
   return is_sent_;
 }
@@ -369,7 +360,7 @@ Ending SendOperation::ending() const {
   if (header_code_ != MPI_SUCCESS) {
     return {header_code_, is_header_raised_ ? nullptr : outgoing_.comm};
   }
-  const int code = outgoing_.data->code();
+  const int code = job_.code_of(outgoing_.data->status());
   return {code, code == MPI_SUCCESS ? nullptr : outgoing_.comm};
 }
 

@@ -4,23 +4,21 @@
 #include <memory>
 #include <optional>
 
-#include "config/config.hpp"
 #include "core/asked.hpp"
 #include "core/devices.hpp"
-#include "engine/p2p/send/chunk_send.hpp"
 #include "engine/request/finished_request.hpp"
 #include "engine/request/request.hpp"
 #include "memory/buffer_pool.hpp"
+#include "message/chunk_send.hpp"
+#include "message/message.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
-#include "pipeline/loss.hpp"
 #include "trace/record.hpp"
 #include "trace/timeline.hpp"
 
 namespace mpress::engine {
 
 class Job;
-class LaunchBatch;
 
 /// Arguments of a sending call.
 struct SendArguments {
@@ -33,46 +31,9 @@ struct SendArguments {
   Outcome* outcome = nullptr;     ///< where to add what becomes of it; outlives the call
 };
 
-/// How data is encoded where its communicator's codec does not say.
-struct Coding {
-  Spec spec;                    ///< none: it goes as it is
-  bool is_decided = false;      ///< whether that pays is not asked any more
-  bool is_summed = false;       ///< payloads are added up, so all blocks are encoded as such
-  std::size_t chunk_bytes = 0;  ///< of those; 0: in one piece
-  bool is_for_devices = false;  ///< which take longer chunks of longer blocks
-  /// Set: those go by memory of the host that is used again and again, and payloads are expected to
-  /// have so much of the elements' bytes.
-  double share_in_windows = 0;
-  bool is_for_root_too = false;  ///< a broadcast's root gets what the others get
-
-  double* largest_error = nullptr;  ///< set: where the largest that was measured is kept
-
-  /// Bytes of elements in the chunks of a block that is summed; the same on all ranks.
-  std::size_t chunk_of(std::size_t bytes) const;
-};
-
-/// Messages that their ranks let proceed until they are over. None: whoever sends one may not look
-/// at it for long.
-struct Driven {
-  std::size_t of_host = 0;  ///< on their way at once
-  std::size_t of_rank = 0;  ///< that begin at once
-  explicit operator bool() const { return of_host > 0; }
-};
-
-/// What a sending call allows, and what it counts as.
-struct SendCall {
-  trace::Called op;   ///< for statistics alone
-  Family family;      ///< whose kill switch holds, beside that of all messages
-  bool buffer_stays;  ///< the program's buffer is the call's until it is over
-  /// Set: it goes as it is, for this reason.
-  std::optional<trace::Reason> raw_for = {};
-  const Coding* coding = nullptr;  ///< set: how it is encoded; outlives the call
-  /// Set: what devices encode for it may wait for the launch() of this, which comes before
-  /// SendOperation::start().
-  LaunchBatch* batch = nullptr;
-  Driven driven = {};
-  bool raw_by_kernels = false;  ///< as policy::Subject has it
-};
+/// A message as the layers below see it. All arguments outlive it.
+Message message_of(const SendCall& call, const SendArguments& arguments, const mpi::TypeInfo& type,
+                   const mpi::CommInfo& comm, int peer, std::size_t bytes, const Location& place);
 
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest
 /// ends with the sending call, which is what the timeline shows of the message.

@@ -1,9 +1,9 @@
-#include "engine/p2p/timings.hpp"
+#include "message/timings.hpp"
 
 #include <utility>
 
 #include "core/changes.hpp"
-#include "engine/job/job.hpp"
+#include "core/runtime.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -17,11 +17,11 @@ constexpr std::uint64_t most_unaccounted = 2;
 
 }  // namespace
 
-policy::Timing Timings::judge(Job& job, const policy::Subject& subject, bool is_encoded) {
+policy::Timing Timings::judge(const policy::Subject& subject, bool is_encoded) {
   if (!is_open_) return policy::Timing::none;
-  hear(job, subject.path.peer);
+  hear(subject.path.peer);
   if (is_under_way_.load(std::memory_order_relaxed)) return policy::Timing::none;
-  return job.policy.judge_timing(subject, is_encoded, trace::now_ns);
+  return runtime_.policy.judge_timing(subject, is_encoded, trace::now_ns);
 }
 
 bool Timings::begin(std::uint32_t number, const policy::Subject& subject, bool is_encoded) {
@@ -38,14 +38,14 @@ std::optional<Timings::UnderWay> Timings::end() {
   return std::exchange(under_way_, std::nullopt);
 }
 
-void Timings::drop(Job& job, std::uint32_t number) {
+void Timings::drop(std::uint32_t number) {
   std::optional<UnderWay> over;
   {
     std::lock_guard lock(mutex_);
     if (!under_way_ || under_way_->number != number) return;
     over = end();
   }
-  job.policy.not_timed(over->subject, over->is_encoded);
+  runtime_.policy.not_timed(over->subject, over->is_encoded);
 }
 
 void Timings::sent(std::uint32_t number, std::size_t wire_bytes) {
@@ -53,8 +53,8 @@ void Timings::sent(std::uint32_t number, std::size_t wire_bytes) {
   if (under_way_ && under_way_->number == number) under_way_->wire_bytes = wire_bytes;
 }
 
-void Timings::look(Job& job) {
-  const auto told = job.links.channel.take_reader_time();  // no lock is held while MPI runs
+void Timings::look() {
+  const auto told = runtime_.links.channel.take_reader_time();  // no lock is held while MPI runs
   std::optional<UnderWay> over;
   bool is_told = false;
   {
@@ -69,16 +69,16 @@ void Timings::look(Job& job) {
   const std::uint64_t took_ns = is_told ? told->ns : 0;
   const bool was_awaited = took_ns >= (trace::now_ns() - over->begin_ns) / most_unaccounted;
   if (took_ns == 0 || over->wire_bytes == 0 || !was_awaited) {
-    return job.policy.not_timed(over->subject, over->is_encoded);
+    return runtime_.policy.not_timed(over->subject, over->is_encoded);
   }
   const bool has_changed =
-      job.policy.timed(over->subject, over->wire_bytes, took_ns, over->is_encoded);
+      runtime_.policy.timed(over->subject, over->wire_bytes, took_ns, over->is_encoded);
   if (has_changed) note_change();  // no decision stands any more
-  tell(job, over->subject.path.peer);
+  tell(over->subject.path.peer);
 }
 
 /// What another rank of this host has learned since.
-void Timings::hear(Job& job, policy::Peer peer) {
+void Timings::hear(policy::Peer peer) {
   if (!of_host_) return;
   const auto kind = static_cast<std::size_t>(peer);
   const link::Sheet::Seen& seen = of_host_->seen[kind];
@@ -86,14 +86,14 @@ void Timings::hear(Job& job, policy::Peer peer) {
   std::atomic<std::uint64_t>& heard = heard_[kind];
   if (heard.load(std::memory_order_relaxed) == count) return;
   if (heard.exchange(count, std::memory_order_relaxed) == count) return;
-  job.policy.heard(peer, seen.rate.load(std::memory_order_relaxed));
+  runtime_.policy.heard(peer, seen.rate.load(std::memory_order_relaxed));
 }
 
-void Timings::tell(Job& job, policy::Peer peer) {
+void Timings::tell(policy::Peer peer) {
   if (!of_host_) return;
   const auto kind = static_cast<std::size_t>(peer);
   link::Sheet::Seen& seen = of_host_->seen[kind];
-  seen.rate.store(job.policy.rate(peer), std::memory_order_relaxed);
+  seen.rate.store(runtime_.policy.rate(peer), std::memory_order_relaxed);
   std::uint64_t known = seen.count.fetch_add(1, std::memory_order_acq_rel);
   heard_[kind].compare_exchange_strong(known, known + 1, std::memory_order_relaxed);
 }

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "codec/codec.hpp"
-#include "engine/job/job.hpp"
-#include "engine/p2p/send/send_message.hpp"
+#include "message/message.hpp"
+#include "message/messaging.hpp"
 #include "pipeline/encoder.hpp"
 
 namespace mpress::engine {
@@ -15,31 +15,32 @@ using trace::Reason;
 /// One slot: the payload of a frame, behind room for its header.
 class Frame final : public Slots {
  public:
-  Frame(Job& job, int device) : job_(job), device_(device) {}
+  Frame(Messaging& messaging, int device) : messaging_(messaging), device_(device) {}
 
   std::byte* place(std::uint64_t, std::size_t bytes) override {
     const std::size_t room = wire::frame_bytes(bytes);
-    if (!memory_) memory_ = job_.take_on_host(device_, room);
+    if (!memory_) memory_ = messaging_.take_on_host(device_, room);
     return memory_ ? memory_.data() + wire::header_bytes : nullptr;
   }
   bool pays(std::size_t bytes, std::size_t raw_bytes) const override {
     return wire::frame_bytes(bytes) <= raw_bytes;
   }
   /// Those of the host's MPI has from the program's buffer, as does an MPI that takes devices'.
-  bool takes_elements() const override { return device_ != gpu::host && !job_.gpu_aware; }
+  bool takes_elements() const override { return device_ != gpu::host && !messaging_.gpu_aware; }
 
   memory::Buffer release() { return std::move(memory_); }
 
  private:
-  Job& job_;
+  Messaging& messaging_;
   const int device_;
   memory::Buffer memory_;
 };
 
 /// Tells the policy, and the timeline, what an encoder that ends now took and gave.
-void note_encoded(Job& job, const Message& message, Codec codec, std::size_t bytes, Reason reason,
-                  std::uint64_t took_ns) {
-  job.policy.encoded(subject_of(job, message, codec), bytes > 0 ? bytes : message.bytes, took_ns);
+void note_encoded(Messaging& messaging, const Message& message, Codec codec, std::size_t bytes,
+                  Reason reason, std::uint64_t took_ns) {
+  messaging.policy.encoded(subject_of(messaging, message, codec), bytes > 0 ? bytes : message.bytes,
+                           took_ns);
   if (!trace::timeline.is_on()) return;
   const std::uint64_t end = trace::now_ns();
   trace::timeline.note({.begin_ns = end - took_ns,
@@ -55,50 +56,51 @@ void note_encoded(Job& job, const Message& message, Codec codec, std::size_t byt
 
 }  // namespace
 
-int prepare_eager(Job& job, const Message& message, const Spec& spec, const Elements& elements,
-                  Prepared& prepared) {
+Status prepare_eager(Messaging& messaging, const Message& message, const Spec& spec,
+                     const Elements& elements, Prepared& prepared) {
   const Region& region = elements.region;
-  if (const Status status = await(job, message.device, region.behind); !status.is_ok())
-    return job.code_of(status);
+  if (const Status status = await(messaging, message.device, region.behind); !status.is_ok())
+    return status;
   const std::uint64_t begin = trace::now_ns();
   Chunking cut{spec, region.type, region.count, region.bytes(), message.peer, trace::no_number};
-  if (!resolve(job, region, cut.spec)) return job.code_of(refused(job, message.device));
-  Frame frame(job, message.device);
-  std::unique_ptr<Encoder> encoder = make_encoder(job, cut, region, frame);
+  if (!resolve(messaging, region, cut.spec)) return refused(messaging, message.device);
+  Frame frame(messaging, message.device);
+  std::unique_ptr<Encoder> encoder = make_encoder(messaging, cut, region, frame);
   if (!encoder) {
     prepared.reason = Reason::memory;
-    if (!frame.takes_elements()) return MPI_SUCCESS;
+    if (!frame.takes_elements()) return Status::ok;
     cut.spec.codec = Codec::none;
-    encoder = make_encoder(job, cut, region, frame);
+    encoder = make_encoder(messaging, cut, region, frame);
   }
-  if (!encoder) return job.code_of(refused(job, message.device));
+  if (!encoder) return refused(messaging, message.device);
   Made made;
   if (wait_for_next(*encoder, made) != gpu::State::done) {
     if (encoder->status() != Status::no_memory || message.device != gpu::host) {
-      return job.code_of(encoder->status());
+      return encoder->status();
     }
     prepared.reason = Reason::memory;
-    return MPI_SUCCESS;
+    return Status::ok;
   }
   prepared.is_frame = made.is_encoded;
   prepared.loss = Loss::of(spec, cut.spec, message.device, prepared.loss.measured);
   if (cut.encodes()) {  // what was not tried tells the policy nothing
     if (!made.is_encoded) prepared.reason = Reason::incompressible;
     prepared.took_ns = trace::now_ns() - begin;
-    note_encoded(job, message, spec.codec, made.is_encoded ? wire::frame_bytes(made.bytes) : 0,
-                 prepared.reason, prepared.took_ns);
+    note_encoded(messaging, message, spec.codec,
+                 made.is_encoded ? wire::frame_bytes(made.bytes) : 0, prepared.reason,
+                 prepared.took_ns);
   }
-  if (!made.is_encoded && !frame.takes_elements()) return MPI_SUCCESS;
+  if (!made.is_encoded && !frame.takes_elements()) return Status::ok;
   prepared.memory = frame.release();
   prepared.data = prepared.memory.data();
   prepared.bytes = message.bytes;
   if (made.is_encoded) {
     const wire::Header header{cut.spec, cut.type, cut.count, made.bytes};
-    prepared.bytes = wire::close_frame(header, job.nonce, prepared.memory.data());
+    prepared.bytes = wire::close_frame(header, messaging.nonce, prepared.memory.data());
   } else {
     prepared.data += wire::header_bytes;
   }
-  return MPI_SUCCESS;
+  return Status::ok;
 }
 
 }  // namespace mpress::engine

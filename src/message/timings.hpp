@@ -13,11 +13,13 @@
 
 namespace mpress::engine {
 
-class Job;
+struct Runtime;
 
 /// One message of this process at a time. Thread-safe.
 class Timings {
  public:
+  explicit Timings(Runtime& runtime) : runtime_(runtime) {}
+
   /// From now on all ranks expect messages that are timed. `of_host`: where those of a host tell
   /// each other; null: nowhere.
   void open(link::Sheet* of_host) {
@@ -30,19 +32,19 @@ class Timings {
   bool may_come(std::size_t bytes) const { return is_open_ && bytes >= policy::Links::least_bytes; }
 
   /// Hands the policy what was told; costs next to nothing where no message is under way.
-  void collect(Job& job) {
-    if (is_under_way_.load(std::memory_order_relaxed)) look(job);
+  void collect() {
+    if (is_under_way_.load(std::memory_order_relaxed)) look();
   }
 
   /// Says how a message is to be timed that goes as `is_encoded` says, as far as collect() has
   /// seen. Calls no MPI.
-  policy::Timing judge(Job& job, const policy::Subject& subject, bool is_encoded);
+  policy::Timing judge(const policy::Subject& subject, bool is_encoded);
 
   /// The message with this number will be timed; false where another one is.
   bool begin(std::uint32_t number, const policy::Subject& subject, bool is_encoded);
 
   /// It will not be, after all.
-  void drop(Job& job, std::uint32_t number);
+  void drop(std::uint32_t number);
 
   /// All of it has been handed over.
   void sent(std::uint32_t number, std::size_t wire_bytes);
@@ -56,10 +58,11 @@ class Timings {
     std::size_t wire_bytes = 0;  ///< 0: not all is handed over
   };
   std::optional<UnderWay> end();
-  void look(Job& job);
-  void hear(Job& job, policy::Peer peer);
-  void tell(Job& job, policy::Peer peer);
+  void look();
+  void hear(policy::Peer peer);
+  void tell(policy::Peer peer);
 
+  Runtime& runtime_;
   bool is_open_ = false;
   link::Sheet* of_host_ = nullptr;
   std::array<std::atomic<std::uint64_t>, policy::peer_count> heard_{};

@@ -1,32 +1,34 @@
-#include "engine/p2p/send/chunk_send.hpp"
+#include "message/chunk_send.hpp"
 
-#include "engine/job/job.hpp"
-#include "engine/p2p/send/send_message.hpp"
 #include "link/route.hpp"
+#include "message/message.hpp"
+#include "message/messaging.hpp"
 
 namespace mpress::engine {
 
-ChunkSend::ChunkSend(Job& job, const Message& message, const Spec& spec, const Region& region,
-                     std::size_t chunk_bytes)
-    : job_(job), peer_(message.peer), message_(job.links.channel.next_operation()) {
+ChunkSend::ChunkSend(Messaging& messaging, const Message& message, const Spec& spec,
+                     const Region& region, std::size_t chunk_bytes)
+    : messaging_(messaging),
+      peer_(message.peer),
+      message_(messaging.links.channel.next_operation()) {
   header_.type = region.type;
   header_.count = region.count;
   header_.chunk_bytes = static_cast<std::uint32_t>(chunk_bytes);
   header_.spec = spec;
   route(link::Kind::channel, 0);
-  if (spec.codec != Codec::none) subject_ = subject_of(job, message, spec.codec);
+  if (spec.codec != Codec::none) subject_ = subject_of(messaging, message, spec.codec);
 }
 
 std::uint32_t ChunkSend::number() const {
-  return static_cast<std::uint32_t>(job_.links.channel.tag_of(message_));
+  return static_cast<std::uint32_t>(messaging_.links.channel.tag_of(message_));
 }
 
 ChunkSend::~ChunkSend() {
-  if (is_timed_ && !is_over_) job_.timings.drop(job_, number());
+  if (is_timed_ && !is_over_) messaging_.timings.drop(number());
 }
 
 void ChunkSend::time(const policy::Subject& subject) {
-  is_timed_ = job_.timings.begin(number(), subject, header_.spec.codec != Codec::none);
+  is_timed_ = messaging_.timings.begin(number(), subject, header_.spec.codec != Codec::none);
 }
 
 void ChunkSend::route(link::Kind kind, std::uint32_t first) {
@@ -44,10 +46,11 @@ bool ChunkSend::advance(trace::Row& row, bool waits_for_more) {
   if (!proceed(waits_for_more)) return false;
   trace::add(row.wire_bytes, sent_bytes());
   is_over_ = true;
-  if (is_timed_) job_.timings.sent(number(), sent_bytes());
-  if (code() != MPI_SUCCESS) return true;
+  if (is_timed_) messaging_.timings.sent(number(), sent_bytes());
+  if (!status().is_ok()) return true;
   trace::add(row.encode_ns, took_ns());
-  if (subject_) job_.policy.encoded(*subject_, sent_bytes() + wire::min_frame_bytes, took_ns());
+  if (subject_)
+    messaging_.policy.encoded(*subject_, sent_bytes() + wire::min_frame_bytes, took_ns());
   return true;
 }
 

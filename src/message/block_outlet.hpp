@@ -12,15 +12,15 @@
 
 namespace mpress::engine {
 
-class Job;
+struct Messaging;
 
 class BlockOutlet {
  public:
   /// `transfer` has slots for all chunks; it is the outlet's from now on. By MPI, `is_zero_copy`:
   /// none has memory, and the block's is sent from. `is_driven`: see Driven.
-  BlockOutlet(Job& job, link::Link& link, const link::Transfer& transfer,
+  BlockOutlet(Messaging& messaging, link::Link& link, const link::Transfer& transfer,
               std::shared_ptr<OpaqueBlock> opaque, bool is_zero_copy, bool is_driven)
-      : job_(job),
+      : messaging_(messaging),
         link_(link),
         transfer_(transfer),
         opaque_(std::move(opaque)),
@@ -38,12 +38,12 @@ class BlockOutlet {
   /// Must somebody call advance() for the readers to get all?
   bool needs_host() const { return !is_over_ && !is_given(); }
 
-  int code() const { return code_; }  ///< an MPI error code, of this outlet's own
+  Status status() const { return status_; }  ///< of this outlet's own
 
  private:
   /// Has a device been given all of the work, so that it publishes what is left?
   bool is_given() const {
-    return link_.devices_publish() && copied_ == opaque_->cut().chunks() && code_ == MPI_SUCCESS;
+    return link_.devices_publish() && copied_ == opaque_->cut().chunks() && status_.is_ok();
   }
   /// To memory of the host a few at a time, where nothing is lost by that.
   bool may_copy() const;
@@ -51,7 +51,7 @@ class BlockOutlet {
   void publish_copied();
   void fail();
 
-  Job& job_;
+  Messaging& messaging_;
   link::Link& link_;
   const link::Transfer transfer_;
   const std::shared_ptr<OpaqueBlock> opaque_;
@@ -61,7 +61,7 @@ class BlockOutlet {
   std::uint64_t published_ = 0;  ///< of those, or known to have been
   std::deque<gpu::Event> copies_;
   bool is_over_ = false;
-  int code_ = MPI_SUCCESS;
+  Status status_;
   QueueLease queue_;
 };
 

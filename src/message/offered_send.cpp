@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "engine/job/job.hpp"
-#include "engine/p2p/send/chunk_send.hpp"
-#include "engine/p2p/send/send_message.hpp"
+#include "message/chunk_send.hpp"
+#include "message/message.hpp"
+#include "message/messaging.hpp"
 #include "pipeline/send_pipeline.hpp"
 #include "trace/message.hpp"
 
@@ -31,18 +31,18 @@ class OfferedSend final : public ChunkSend {
   }
   bool needs_host() const override { return !is_offered_ && pipeline_ && pipeline_->needs_host(); }
   bool is_offered() const override { return is_offered_; }
-  int code() const override { return code_; }
+  Status status() const override { return status_; }
   std::size_t sent_bytes() const override { return sent_bytes_; }
 
  private:
   bool proceed(bool waits_for_more) override;
   bool advance_offer(bool waits_for_more);
-  void end(int code, std::size_t sent_bytes);
+  void end(Status status, std::size_t sent_bytes);
   bool open_by_mpi();
   bool open_slots();
   std::uint64_t took_ns() const override { return pipeline_ ? pipeline_->took_ns() : 0; }
 
-  link::PeerLink& link_ = job_.links.peer;
+  link::PeerLink& link_ = messaging_.links.peer;
   link::Transfer transfer_;
   Region region_{};
   bool holds_transfer_ = false;
@@ -51,7 +51,7 @@ class OfferedSend final : public ChunkSend {
   bool is_over_ = false;
   std::uint64_t began_ns_ = 0;  ///< 0: nobody has waited yet
   std::uint64_t looks_ = 0;     ///< at what the receiver does
-  int code_ = MPI_SUCCESS;
+  Status status_;
   std::size_t sent_bytes_ = 0;
   std::optional<SendPipeline> pipeline_;  ///< of what is not offered any more
 };
@@ -59,13 +59,16 @@ class OfferedSend final : public ChunkSend {
 /// May a message for which the link has no memory end as chunks by MPI? Those take the host's; one
 /// that is longer than the limit may, but not when others hold so much already: a sender is not to
 /// run ahead of its receiver without end.
-bool may_go_by_mpi(const Job& job) { return job.chunks.is_open() && job.held_for_mpi.has_room(0); }
+bool may_go_by_mpi(const Messaging& messaging) {
+  return messaging.chunks.is_open() && messaging.held_for_channel.has_room(0);
+}
 
 bool OfferedSend::plan(const Elements& elements) {
   region_ = elements.region;
   const link::Reservation wanted = reservation(region_.device, cut().room(), nullptr);
   if (!link_.reserve(wanted, transfer_) &&
-      !(may_go_by_mpi(job_) && link_.reserve_bare(peer_, wanted.chunks, message_, transfer_))) {
+      !(may_go_by_mpi(messaging_) &&
+        link_.reserve_bare(peer_, wanted.chunks, message_, transfer_))) {
     return false;
   }
   holds_transfer_ = true;
@@ -84,10 +87,11 @@ bool OfferedSend::plan(const Elements& elements) {
 /// The chunks come by MPI, of which the header says the tag.
 bool OfferedSend::open_by_mpi() {
   link::Transfer transfer;
-  link::Reservation wanted = reservation(region_.device, cut().room(), &job_.held_for_mpi);
+  link::Reservation wanted =
+      reservation(region_.device, cut().room(), &messaging_.held_for_channel);
   wanted.may_exceed = true;
-  if (!job_.links.channel.reserve(wanted, transfer)) return false;
-  pipeline_.emplace(job_, job_.links.channel, transfer, cut());
+  if (!messaging_.links.channel.reserve(wanted, transfer)) return false;
+  pipeline_.emplace(messaging_, messaging_.links.channel, transfer, cut());
   if (pipeline_->open(region_)) return true;
   pipeline_.reset();
   return false;
@@ -95,7 +99,7 @@ bool OfferedSend::open_by_mpi() {
 
 bool OfferedSend::open_slots() {
   holds_transfer_ = false;
-  pipeline_.emplace(job_, link_, transfer_, cut());
+  pipeline_.emplace(messaging_, link_, transfer_, cut());
   return pipeline_->open(region_);
 }
 
@@ -103,13 +107,13 @@ bool OfferedSend::proceed(bool waits_for_more) {
   if (is_offered_ && !advance_offer(waits_for_more)) return false;
   if (is_over_) return true;
   if (!pipeline_->advance()) return false;
-  end(job_.code_of(pipeline_->status()), pipeline_->sent_bytes());
+  end(pipeline_->status(), pipeline_->sent_bytes());
   if (std::exchange(holds_transfer_, false)) link_.release(transfer_);
   return true;
 }
 
-void OfferedSend::end(int code, std::size_t sent_bytes) {
-  code_ = code;
+void OfferedSend::end(Status status, std::size_t sent_bytes) {
+  status_ = status;
   sent_bytes_ = sent_bytes;
   is_over_ = true;
 }
@@ -126,22 +130,22 @@ bool OfferedSend::advance_offer(bool waits_for_more) {
       }
       if (!transfer_.memory && !pipeline_ && !open_by_mpi()) {
         if (!link_.fail(transfer_)) return false;
-        end(job_.code_of(refused(job_, region_.device)), 0);
+        end(refused(messaging_, region_.device), 0);
         break;
       }
       if (!link_.withdraw(transfer_, peer_)) return false;
       is_offered_ = false;
       if (!transfer_.memory || open_slots()) return true;
       pipeline_->fail();
-      end(job_.code_of(refused(job_, region_.device)), 0);
+      end(refused(messaging_, region_.device), 0);
       return true;
     case link::PeerLink::Offer::getting:
       if (!link_.has_ended(peer_, looks_)) return false;
-      trace::say("rank " + std::to_string(job_.rank) + ": rank " + std::to_string(peer_) +
+      trace::say("rank " + std::to_string(messaging_.rank) + ": rank " + std::to_string(peer_) +
                  " ended while it took a message");
-      end(job_.device_code, 0);
+      end(Status::device_failed, 0);
       break;
-    case link::PeerLink::Offer::returned: end(MPI_SUCCESS, region_.bytes()); break;
+    case link::PeerLink::Offer::returned: end(Status::ok, region_.bytes()); break;
   }
   is_offered_ = false;
   holds_transfer_ = false;
@@ -151,9 +155,10 @@ bool OfferedSend::advance_offer(bool waits_for_more) {
 
 }  // namespace
 
-std::unique_ptr<ChunkSend> send_by_offer(Job& job, const Message& message, Elements& elements) {
-  auto send = std::make_unique<OfferedSend>(job, message, no_codec(), elements.region,
-                                            peer_chunk_bytes(job, message.bytes, false));
+std::unique_ptr<ChunkSend> send_by_offer(Messaging& messaging, const Message& message,
+                                         Elements& elements) {
+  auto send = std::make_unique<OfferedSend>(messaging, message, no_codec(), elements.region,
+                                            peer_chunk_bytes(messaging, message.bytes, false));
   if (!send->plan(elements)) return nullptr;
   return send;
 }

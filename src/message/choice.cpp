@@ -5,8 +5,8 @@
 #include <atomic>
 #include <utility>
 
-#include "engine/job/job.hpp"
-#include "engine/p2p/send/send_message.hpp"
+#include "message/message.hpp"
+#include "message/messaging.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -17,22 +17,23 @@ using trace::Reason;
 /// Devices cannot load elements from other addresses.
 bool is_aligned(const Message& message) {
   if (message.device == gpu::host) return true;
-  const auto address = reinterpret_cast<std::uintptr_t>(message.arguments.buffer) +
-                       static_cast<std::uintptr_t>(message.type.first_byte);
-  return address % element_size(*message.type.element) == 0;
+  const auto address = reinterpret_cast<std::uintptr_t>(message.buffer) +
+                       static_cast<std::uintptr_t>(message.layout.first_byte);
+  return address % element_size(*message.layout.element) == 0;
 }
 
 /// Says, when costs first matter, which of them are assumed.
-void tell_of_assumptions(Job& job, policy::Medium medium) {
+void tell_of_assumptions(Messaging& messaging, policy::Medium medium) {
   static std::array<std::atomic<bool>, policy::medium_count> told{};
   const auto index = static_cast<std::size_t>(medium);
-  if (job.rank != 0 || job.lacking_costs[index].empty() || told[index].exchange(true)) return;
-  trace::say(job.lacking_costs[index]);
+  if (messaging.rank != 0 || messaging.lacking_costs[index].empty() || told[index].exchange(true))
+    return;
+  trace::say(messaging.lacking_costs[index]);
 }
 
-Reason reason_of(Job& job, const policy::Subject& subject) {
-  if (!job.config.force) tell_of_assumptions(job, policy::medium(subject.path));
-  switch (job.policy.judge(subject)) {
+Reason reason_of(Messaging& messaging, const policy::Subject& subject) {
+  if (!messaging.config.force) tell_of_assumptions(messaging, policy::medium(subject.path));
+  switch (messaging.policy.judge(subject)) {
     case policy::Verdict::compress: return Reason::none;
     case policy::Verdict::unknown: return Reason::unknown;
     case policy::Verdict::link: return Reason::policy;
@@ -43,14 +44,15 @@ Reason reason_of(Job& job, const policy::Subject& subject) {
 
 }  // namespace
 
-bool is_short(const Job& job, const Message& message) {
+bool is_short(const Messaging& messaging, const Message& message) {
   if (message.bytes < wire::min_frame_bytes) return true;
-  std::size_t usual = job.config.threshold;
+  std::size_t usual = messaging.config.threshold;
   // What is believed of the host's links holds for messages in its memory.
   const std::size_t any_less =
       message.device == gpu::host ? std::max(usual, policy::Links::least_bytes) : usual;
-  if (message.bytes < any_less && !job.config.is_threshold_set && message.peer != trace::any_peer) {
-    usual = job.policy.least_bytes(job.endpoints.host_of(message.peer), usual);
+  if (message.bytes < any_less && !messaging.config.is_threshold_set &&
+      message.peer != trace::any_peer) {
+    usual = messaging.policy.least_bytes(messaging.endpoints.host_of(message.peer), usual);
   }
   return message.bytes < message.comm.hints.threshold(usual);
 }
@@ -59,72 +61,77 @@ bool is_switched_off(const Config& config, const Message& message) {
   const Family family = message.call.family;
   return config.is_disabled(family) ||
          (is_of_messages(family) && config.is_disabled(Family::p2p)) ||
-         (config.is_disabled(Family::derived) && !message.type.contiguous);
+         (config.is_disabled(Family::derived) && !message.layout.contiguous);
 }
 
-policy::Subject glance_at_subject(const Job& job, const Message& message, Codec codec) {
-  const policy::Path path = job.endpoints.of(message.peer).path(message.device, message.bytes);
+policy::Subject glance_at_subject(const Messaging& messaging, const Message& message, Codec codec) {
+  const policy::Path path =
+      messaging.endpoints.of(message.peer).path(message.device, message.bytes);
   std::shared_ptr<policy::Ratios> unowned(std::shared_ptr<policy::Ratios>(),
                                           message.comm.ratios.get());
   // Elements of what is added up come and go in one way; payloads are encoded and decoded between.
   const Driven driven = message.call.driven;
   const bool is_in_window =
-      path.peer == policy::Peer::pinned && (driven.of_host > job.endpoints.ranks_here() ||
+      path.peer == policy::Peer::pinned && (driven.of_host > messaging.endpoints.ranks_here() ||
                                             (driven && is_of_reductions(message.call.family)));
   return {path,
           codec,
-          *message.type.element,
+          *message.layout.element,
           message.bytes,
           std::move(unowned),
           is_in_window ? policy::raw_share_in_windows : 1,
           message.call.raw_by_kernels};
 }
 
-policy::Subject subject_of(const Job& job, const Message& message, Codec codec) {
-  policy::Subject subject = glance_at_subject(job, message, codec);
+policy::Subject subject_of(const Messaging& messaging, const Message& message, Codec codec) {
+  policy::Subject subject = glance_at_subject(messaging, message, codec);
   subject.ratios = message.comm.ratios;
   return subject;
 }
 
-Spec wanted_spec(const Job& job, const Message& message) {
+Spec wanted_spec(const Messaging& messaging, const Message& message) {
   const Coding* const coding = message.call.coding;
-  const std::optional<Spec>& asked = message.arguments.spec;
-  Spec wanted = coding ? coding->spec : asked ? *asked : message.comm.hints.codec(job.config.spec);
+  const std::optional<Spec>& asked = message.asked;
+  Spec wanted = coding  ? coding->spec
+                : asked ? *asked
+                        : message.comm.hints.codec(messaging.config.spec);
   if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
   return wanted;
 }
 
-Reason reason_before_costs(const Job& job, const Message& message) {
+Reason reason_before_costs(const Messaging& messaging, const Message& message) {
   const Coding* const coding = message.call.coding;
   const bool is_decided = coding && coding->is_decided;
-  if (is_decided ? message.bytes < wire::min_frame_bytes : is_short(job, message)) {
+  if (is_decided ? message.bytes < wire::min_frame_bytes : is_short(messaging, message)) {
     return Reason::threshold;
   }
-  if (!message.type.element) return Reason::type;
+  if (!message.layout.element) return Reason::type;
   if (message.peer == trace::any_peer) return Reason::communicator;
-  if (job.has_sessions.load(std::memory_order_relaxed)) return Reason::sessions;
-  if (wanted_spec(job, message).codec == Codec::none || is_switched_off(job.config, message)) {
+  if (messaging.has_sessions.load(std::memory_order_relaxed)) return Reason::sessions;
+  if (wanted_spec(messaging, message).codec == Codec::none ||
+      is_switched_off(messaging.config, message)) {
     return Reason::disabled;
   }
   if (message.device == gpu::host && !message.is_readable) return Reason::device;
   return is_aligned(message) ? Reason::none : Reason::unaligned;
 }
 
-Choice choose(Job& job, const Message& message, bool may_time) {
+Choice choose(Messaging& messaging, const Message& message, bool may_time) {
   const Spec none = no_codec();
   if (message.call.raw_for) return {none, *message.call.raw_for};
-  Reason reason = reason_before_costs(job, message);
+  Reason reason = reason_before_costs(messaging, message);
   if (reason != Reason::none) return {none, reason};
-  const Spec wanted = wanted_spec(job, message);
+  const Spec wanted = wanted_spec(messaging, message);
   if (message.call.coding && message.call.coding->is_decided) return {wanted, reason};
-  policy::Subject subject = glance_at_subject(job, message, wanted.codec);
-  if (subject.path.peer == policy::Peer::linked) job.linked_rate.hear(job, message.device);
-  reason = reason_of(job, subject);
+  policy::Subject subject = glance_at_subject(messaging, message, wanted.codec);
+  if (subject.path.peer == policy::Peer::linked)
+    messaging.linked_rate.hear(messaging, message.device);
+  reason = reason_of(messaging, subject);
   // No rank looks for frames, as none would gain by them.
-  if (reason == Reason::none && !job.watches_receives) reason = Reason::policy;
+  if (reason == Reason::none && !messaging.watches_receives) reason = Reason::policy;
   const bool encodes = reason == Reason::none;
   const policy::Timing timing =
-      may_time ? job.timings.judge(job, subject, encodes) : policy::Timing::none;
+      may_time ? messaging.timings.judge(subject, encodes) : policy::Timing::none;
   const bool is_timed = timing == policy::Timing::raw;
   if (is_timed || encodes) subject.ratios = message.comm.ratios;
   if (is_timed) return {none, Reason::timed, timing, subject};

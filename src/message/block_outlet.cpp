@@ -1,8 +1,8 @@
-#include "engine/p2p/send/block_outlet.hpp"
+#include "message/block_outlet.hpp"
 
 #include <cstring>
 
-#include "engine/job/job.hpp"
+#include "message/messaging.hpp"
 
 namespace mpress::engine {
 
@@ -15,13 +15,13 @@ bool BlockOutlet::advance() {
   if (is_over_) return true;
   const bool is_made = opaque_->advance();
   publish_copied();
-  while (code_ == MPI_SUCCESS && copied_ < opaque_->ready() && may_copy() && copy_next()) {
+  while (status_.is_ok() && copied_ < opaque_->ready() && may_copy() && copy_next()) {
   }
-  if (code_ == MPI_SUCCESS) publish_copied();
+  if (status_.is_ok()) publish_copied();
   if (published_ == opaque_->cut().chunks()) {
     link_.release(transfer_);
     is_over_ = true;
-  } else if (code_ != MPI_SUCCESS || (is_made && !opaque_->is_whole() && copies_.empty())) {
+  } else if (!status_.is_ok() || (is_made && !opaque_->is_whole() && copies_.empty())) {
     fail();
   }
   return is_over_;
@@ -30,24 +30,25 @@ bool BlockOutlet::advance() {
 bool BlockOutlet::may_copy() const {
   if (!link_.is_free(transfer_, copied_)) return false;
   return !is_driven_ || !transfer_.is_on_host ||
-         copies_.size() < copies_ahead(opaque_->chunk(copied_).bytes, job_.chunks.chunk_bytes());
+         copies_.size() <
+             copies_ahead(opaque_->chunk(copied_).bytes, messaging_.chunks.chunk_bytes());
 }
 
 /// False where there is no memory for it, or no queue.
 bool BlockOutlet::copy_next() {
   const OpaqueBlock::Chunk chunk = opaque_->chunk(copied_);
   if (is_zero_copy_) {
-    job_.links.channel.publish_from(transfer_, copied_++, chunk.data, chunk.bytes, opaque_);
+    messaging_.links.channel.publish_from(transfer_, copied_++, chunk.data, chunk.bytes, opaque_);
     published_ = copied_;
     return true;
   }
   std::byte* const place = link_.place(transfer_, copied_, chunk.bytes);
-  if (!place) code_ = MPI_ERR_NO_MEM;
+  if (!place) status_ = Status::no_memory;
   if (place && !queue_) {
-    queue_ = job_.devices.queue(opaque_->device());
-    if (!queue_) code_ = job_.code_of(refused(job_, opaque_->device()));
+    queue_ = messaging_.devices.queue(opaque_->device());
+    if (!queue_) status_ = refused(messaging_, opaque_->device());
   }
-  if (code_ != MPI_SUCCESS) return false;
+  if (!status_.is_ok()) return false;
   link::Report* const report = link_.devices_publish() ? link_.report(transfer_, copied_) : nullptr;
   std::uint32_t* const flag = report ? &report->sequence : nullptr;
   if (report) report->bytes = chunk.bytes;
@@ -67,7 +68,7 @@ void BlockOutlet::publish_copied() {
     const gpu::State state = queue_->query(copies_.front());
     if (state == gpu::State::pending) return;
     if (state == gpu::State::failed) {
-      code_ = job_.code_of(refused(job_, opaque_->device()));
+      status_ = refused(messaging_, opaque_->device());
       return;
     }
     if (!link_.devices_publish()) {

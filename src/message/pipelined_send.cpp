@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/job/job.hpp"
-#include "engine/p2p/send/chunk_send.hpp"
-#include "engine/p2p/send/send_message.hpp"
+#include "message/chunk_send.hpp"
+#include "message/message.hpp"
+#include "message/messaging.hpp"
 #include "pipeline/send_pipeline.hpp"
 #include "policy/chunks.hpp"
 
@@ -28,7 +28,7 @@ class PipelinedSend final : public ChunkSend {
     return trace::Way::chunks;
   }
   bool needs_host() const override { return pipeline_->needs_host(); }
-  int code() const override { return job_.code_of(pipeline_->status()); }
+  Status status() const override { return pipeline_->status(); }
   std::size_t sent_bytes() const override { return pipeline_->sent_bytes(); }
 
  private:
@@ -58,18 +58,18 @@ Chunking PipelinedSend::leave_bound_to_payloads(const Spec& spec) {
 bool PipelinedSend::plan_by_mpi(Elements& elements, const SendCall& call) {
   const Region& region = elements.region;
   link::Transfer transfer;
-  if (!job_.links.channel.reserve(reservation(region.device, cut().room(), &job_.held_for_mpi),
-                                  transfer)) {
+  if (!messaging_.links.channel.reserve(
+          reservation(region.device, cut().room(), &messaging_.held_for_channel), transfer)) {
     return false;
   }
   if (transfer.is_near) {
     // The header is on its way while the device encodes.
-    return fill_slots(job_.links.channel, transfer, header_.spec, elements, call);
+    return fill_slots(messaging_.links.channel, transfer, header_.spec, elements, call);
   }
   const std::uint64_t begin = trace::now_ns();
-  const bool is_resolved = resolve(job_, region, header_.spec);
+  const bool is_resolved = resolve(messaging_, region, header_.spec);
   resolving_ns_ = trace::now_ns() - begin;
-  pipeline_.emplace(job_, job_.links.channel, transfer, cut());
+  pipeline_.emplace(messaging_, messaging_.links.channel, transfer, cut());
   // What a device refuses is an error of the call while nothing is announced.
   std::size_t first_bytes = 0;
   if (!is_resolved || !pipeline_->open(region) || !pipeline_->make_first(first_bytes)) return false;
@@ -85,7 +85,7 @@ bool PipelinedSend::plan_by_mpi(Elements& elements, const SendCall& call) {
 
 bool PipelinedSend::plan_by_peer(const Spec& spec, Elements& elements, const SendCall& call) {
   if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
-  link::PeerLink& link = job_.links.peer;
+  link::PeerLink& link = messaging_.links.peer;
   link::Transfer transfer;
   const link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
   if (!(cut().encodes() && link.reserve_at_reader(wanted, transfer)) &&
@@ -99,9 +99,9 @@ bool PipelinedSend::plan_by_host(const Spec& spec, Elements& elements, const Sen
   if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
   link::Transfer transfer;
   link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
-  if (!cut().encodes()) wanted.window = window_chunks(job_, cut().chunk_bytes, call.driven);
-  return job_.links.host.reserve(wanted, transfer) &&
-         fill_slots(job_.links.host, transfer, spec, elements, call);
+  if (!cut().encodes()) wanted.window = window_chunks(messaging_, cut().chunk_bytes, call.driven);
+  return messaging_.links.host.reserve(wanted, transfer) &&
+         fill_slots(messaging_.links.host, transfer, spec, elements, call);
 }
 
 /// Gives the device, or the call's batch, its work, in slots that its queues write to.
@@ -111,7 +111,7 @@ bool PipelinedSend::fill_slots(link::Link& link, link::Transfer& transfer, const
   const Chunking all = leave_bound_to_payloads(spec);
   if (!all.encodes()) transfer.raw_bytes = all.bytes();
   link.lay_out(transfer);
-  pipeline_.emplace(job_, link, transfer, all);
+  pipeline_.emplace(messaging_, link, transfer, all);
   if (!pipeline_->open(elements.region, call.batch, bool(call.driven))) return false;
   // A host that publishes looks at payloads first, and readers by MPI expect that.
   header_.may_be_elements =
@@ -146,26 +146,26 @@ std::size_t timed_chunk_bytes(std::size_t bytes) {
 
 }  // namespace
 
-std::size_t mpi_chunk_bytes(const Job& job, const Message& message) {
-  if (!job.chunks.is_open()) return 0;
+std::size_t mpi_chunk_bytes(const Messaging& messaging, const Message& message) {
+  if (!messaging.chunks.is_open()) return 0;
   const std::size_t usual =
       message.device == gpu::host
-          ? job.chunks.chunk_bytes()
-          : job.chunks.device_chunk_bytes(job.endpoints.host_of(message.peer));
+          ? messaging.chunks.chunk_bytes()
+          : messaging.chunks.device_chunk_bytes(messaging.endpoints.host_of(message.peer));
   const std::size_t bytes = message.comm.hints.chunk(usual);
   // The receiver must not take it for one that comes in one piece.
-  return bytes == 0 ? 0 : std::max(bytes, job.chunks.least_chunk_bytes());
+  return bytes == 0 ? 0 : std::max(bytes, messaging.chunks.least_chunk_bytes());
 }
 
-bool leaves_device(const Job& job, const Message& message) {
-  return message.device != gpu::host && job.hands_devices_to_mpi() &&
-         message.bytes >= job.links.least_bytes_between_devices &&
-         mpi_chunk_bytes(job, message) > 0;
+bool leaves_device(const Messaging& messaging, const Message& message) {
+  return message.device != gpu::host && messaging.hands_devices_to_mpi() &&
+         message.bytes >= messaging.links.least_bytes_between_devices &&
+         mpi_chunk_bytes(messaging, message) > 0;
 }
 
-std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
-  const std::size_t base = job.chunks.chunk_bytes();
-  if (!job.chunks.cuts(bytes)) return whole_chunk(bytes);
+std::size_t peer_chunk_bytes(const Messaging& messaging, std::size_t bytes, bool encodes) {
+  const std::size_t base = messaging.chunks.chunk_bytes();
+  if (!messaging.chunks.cuts(bytes)) return whole_chunk(bytes);
   return std::min(
       encodes ? policy::linked_chunk(bytes, base) : policy::linked_raw_chunk(bytes, base),
       wire::max_chunk_bytes);
@@ -174,75 +174,79 @@ std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
 namespace {
 
 /// Of a raw message by the host link, so many bytes are on their way at a time; 0: all.
-std::size_t window_bytes(const Job& job, Driven driven) {
-  return driven ? job.host_window / driven.of_host : 0;
+std::size_t window_bytes(const Messaging& messaging, Driven driven) {
+  return driven ? messaging.host_window / driven.of_host : 0;
 }
 
 /// Bytes of elements in each chunk by the host link.
-std::size_t host_chunk_bytes(const Job& job, std::size_t bytes, bool encodes, Driven driven) {
-  const std::size_t base = job.chunks.chunk_bytes();
+std::size_t host_chunk_bytes(const Messaging& messaging, std::size_t bytes, bool encodes,
+                             Driven driven) {
+  const std::size_t base = messaging.chunks.chunk_bytes();
   const std::size_t whole = whole_chunk(bytes);
   if (!encodes) {
-    return std::min(policy::host_raw_chunk(bytes, base, window_bytes(job, driven)), whole);
+    return std::min(policy::host_raw_chunk(bytes, base, window_bytes(messaging, driven)), whole);
   }
-  return job.chunks.cuts(bytes) ? std::min(policy::host_chunk(bytes, base), whole) : whole;
+  return messaging.chunks.cuts(bytes) ? std::min(policy::host_chunk(bytes, base), whole) : whole;
 }
 
 }  // namespace
 
-std::size_t window_chunks(const Job& job, std::size_t chunk_bytes, Driven driven) {
+std::size_t window_chunks(const Messaging& messaging, std::size_t chunk_bytes, Driven driven) {
   if (!driven) return 0;
   // One is read while the next is copied, which may be another message's.
   const std::size_t least = driven.of_rank > 1 ? 1 : 2;
-  return std::max(window_bytes(job, driven) / chunk_bytes, least);
+  return std::max(window_bytes(messaging, driven) / chunk_bytes, least);
 }
 
-std::size_t block_chunk_bytes(const Job& job, const Message& message, link::Kind kind,
+std::size_t block_chunk_bytes(const Messaging& messaging, const Message& message, link::Kind kind,
                               bool encodes) {
   std::size_t chunk_bytes = message.bytes;
   switch (kind) {
-    case link::Kind::peer: chunk_bytes = peer_chunk_bytes(job, message.bytes, encodes); break;
+    case link::Kind::peer: chunk_bytes = peer_chunk_bytes(messaging, message.bytes, encodes); break;
     case link::Kind::host:
-      chunk_bytes = host_chunk_bytes(job, message.bytes, encodes, message.call.driven);
+      chunk_bytes = host_chunk_bytes(messaging, message.bytes, encodes, message.call.driven);
       break;
     case link::Kind::channel:
-      if (!is_cut(job, message)) return message.bytes;
-      chunk_bytes = lengthened(mpi_chunk_bytes(job, message), message);
+      if (!is_cut(messaging, message)) return message.bytes;
+      chunk_bytes = lengthened(mpi_chunk_bytes(messaging, message), message);
   }
   // A device takes all of them in one launch.
   const std::size_t least = (message.bytes + gpu::Queue::most_pieces - 1) / gpu::Queue::most_pieces;
   return std::min(std::max(chunk_bytes, whole_chunk(least)), message.bytes);
 }
 
-std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Choice& choice,
-                                       Elements& elements) {
+std::unique_ptr<ChunkSend> send_by_mpi(Messaging& messaging, const Message& message,
+                                       const Choice& choice, Elements& elements) {
   const bool is_raw = choice.timing == policy::Timing::raw;
-  const std::size_t base = mpi_chunk_bytes(job, message);
+  const std::size_t base = mpi_chunk_bytes(messaging, message);
   std::size_t chunk_bytes = is_raw ? timed_chunk_bytes(message.bytes) : lengthened(base, message);
-  if (choice.spec.codec != Codec::none && leaves_device(job, message)) {
+  if (choice.spec.codec != Codec::none && leaves_device(messaging, message)) {
     chunk_bytes = std::min(policy::device_chunk(message.bytes, base), wire::max_chunk_bytes);
   }
-  auto send =
-      std::make_unique<PipelinedSend>(job, message, choice.spec, elements.region, chunk_bytes);
+  auto send = std::make_unique<PipelinedSend>(messaging, message, choice.spec, elements.region,
+                                              chunk_bytes);
   if (choice.timing != policy::Timing::none) send->time(*choice.subject);
   if (!send->plan_by_mpi(elements, message.call)) return nullptr;
   return send;
 }
 
-std::unique_ptr<ChunkSend> send_by_peer(Job& job, const Message& message, const Spec& spec,
-                                        Elements& elements) {
-  const std::size_t chunk_bytes = peer_chunk_bytes(job, message.bytes, spec.codec != Codec::none);
-  auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
+std::unique_ptr<ChunkSend> send_by_peer(Messaging& messaging, const Message& message,
+                                        const Spec& spec, Elements& elements) {
+  const std::size_t chunk_bytes =
+      peer_chunk_bytes(messaging, message.bytes, spec.codec != Codec::none);
+  auto send =
+      std::make_unique<PipelinedSend>(messaging, message, spec, elements.region, chunk_bytes);
   if (!send->plan_by_peer(spec, elements, message.call)) return nullptr;
   return send;
 }
 
-std::unique_ptr<ChunkSend> send_by_host(Job& job, const Message& message, const Spec& spec,
-                                        Elements& elements) {
-  if (!job.links.host.may_reach(message.peer)) return nullptr;
+std::unique_ptr<ChunkSend> send_by_host(Messaging& messaging, const Message& message,
+                                        const Spec& spec, Elements& elements) {
+  if (!messaging.links.host.may_reach(message.peer)) return nullptr;
   const std::size_t chunk_bytes =
-      host_chunk_bytes(job, message.bytes, spec.codec != Codec::none, message.call.driven);
-  auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
+      host_chunk_bytes(messaging, message.bytes, spec.codec != Codec::none, message.call.driven);
+  auto send =
+      std::make_unique<PipelinedSend>(messaging, message, spec, elements.region, chunk_bytes);
   if (!send->plan_by_host(spec, elements, message.call)) return nullptr;
   return send;
 }

@@ -8,9 +8,9 @@
 
 #include "codec/spec.hpp"
 #include "core/region.hpp"
+#include "core/status.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls/calls.hpp"
 #include "pipeline/chunking.hpp"
 #include "policy/policy.hpp"
 #include "trace/record.hpp"
@@ -18,7 +18,7 @@
 
 namespace mpress::engine {
 
-class Job;
+struct Messaging;
 struct Message;
 struct Choice;
 
@@ -33,7 +33,7 @@ struct Elements {
 class ChunkSend {
  public:
   /// Notes what all such messages have in common.
-  ChunkSend(Job& job, const Message& message, const Spec& spec, const Region& region,
+  ChunkSend(Messaging& messaging, const Message& message, const Spec& spec, const Region& region,
             std::size_t chunk_bytes);
   ChunkSend(const ChunkSend&) = delete;
   ChunkSend& operator=(const ChunkSend&) = delete;
@@ -56,7 +56,7 @@ class ChunkSend {
 
   /// Lets the data proceed; the header is on its way, or will be. Never waits, neither for a device
   /// nor for the receiver. True once the program's buffer is free and all has been handed over or
-  /// published, or will not come: see code(), and the receiver learns of it, too. Counts in `row`
+  /// published, or will not come: see status(), and the receiver learns of it, too. Counts in `row`
   /// what it took and gave, and raises nothing. `waits_for_more`: the caller waits for something
   /// else as well, so what is offered to the receiver may be for longer. Not called again once it
   /// returned true.
@@ -70,7 +70,7 @@ class ChunkSend {
   virtual bool is_offered() const { return false; }
 
   // Once advance() has returned true:
-  virtual int code() const = 0;                ///< an MPI error code
+  virtual Status status() const = 0;
   virtual std::size_t sent_bytes() const = 0;  ///< of all chunks
 
  protected:
@@ -87,7 +87,7 @@ class ChunkSend {
   /// What a link has to reserve for chunks of up to `room` bytes.
   link::Reservation reservation(int device, std::size_t room, link::Account* account) const;
 
-  Job& job_;
+  Messaging& messaging_;
   const int peer_;
   const std::uint64_t message_;
   wire::Header header_;
@@ -102,27 +102,28 @@ class ChunkSend {
 /// should go in one piece: memory is short, a device refuses, or the first chunk did not become
 /// smaller. That is encoded at once. Elements in host memory need a spec that names a codec, or are
 /// to be timed raw. They stay valid until advance() returns true, or lie in `packed`.
-std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Choice& choice,
-                                       Elements& elements);
+std::unique_ptr<ChunkSend> send_by_mpi(Messaging& messaging, const Message& message,
+                                       const Choice& choice, Elements& elements);
 
 /// The same by slots of the peer link, for elements on a device and a message of any size from
 /// Job::least_peer_bytes on. Null where there are none that the peer has opened. Takes no longer
 /// than giving a device its work does.
-std::unique_ptr<ChunkSend> send_by_peer(Job& job, const Message& message, const Spec& spec,
-                                        Elements& elements);
+std::unique_ptr<ChunkSend> send_by_peer(Messaging& messaging, const Message& message,
+                                        const Spec& spec, Elements& elements);
 
 /// The same by slots of the host link, for a rank of this host whose GPUs this one's do not reach.
-std::unique_ptr<ChunkSend> send_by_host(Job& job, const Message& message, const Spec& spec,
-                                        Elements& elements);
+std::unique_ptr<ChunkSend> send_by_host(Messaging& messaging, const Message& message,
+                                        const Spec& spec, Elements& elements);
 
 /// The same as by the peer link without a copy here, for elements that stay as they are in the
 /// program's buffer until advance() returns true: they are offered to the peer, who gets them. What
 /// it does not get goes by slots of the peer link after all, or, where those have no memory, by
 /// MPI.
-std::unique_ptr<ChunkSend> send_by_offer(Job& job, const Message& message, Elements& elements);
+std::unique_ptr<ChunkSend> send_by_offer(Messaging& messaging, const Message& message,
+                                         Elements& elements);
 
 /// Bytes of elements in each chunk by the peer link: large messages go in several, so that
 /// encoding, the copy between the GPUs and decoding overlap.
-std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes);
+std::size_t peer_chunk_bytes(const Messaging& messaging, std::size_t bytes, bool encodes);
 
 }  // namespace mpress::engine

@@ -1,0 +1,44 @@
+// How the data of a message lies in its buffer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "codec/element.hpp"
+#include "gpu/runs.hpp"
+
+namespace mpress::engine {
+
+/// Of items of one datatype, one behind the other.
+struct Layout {
+  Layout() = default;
+  Layout(const Layout&) = default;
+  Layout& operator=(const Layout&) = default;
+  virtual ~Layout() = default;
+
+  std::size_t size = 0;                ///< bytes of data in one item
+  bool contiguous = false;             ///< n items are n * size bytes from the buffer's address on
+  std::optional<ElementType> element;  ///< set where all data is of one float type
+  std::ptrdiff_t first_byte = 0;       ///< the least offset of its data
+
+  /// Bytes of what packed data is made of.
+  std::size_t packed_unit() const { return element ? element_size(*element) : 1; }
+
+  // Of a layout with gaps:
+
+  /// The runs of `count` items, offsets relative to the buffer's address; of the last run, no more
+  /// than makes `bytes` in all.
+  virtual std::shared_ptr<const gpu::Runs> runs_of(std::int64_t count, std::size_t bytes) const = 0;
+  std::shared_ptr<const gpu::Runs> runs_of(std::int64_t count) const {
+    return runs_of(count, SIZE_MAX);
+  }
+
+  /// Copies the data of `count` items at `from`, `bytes` bytes, without gaps to `to` in memory of
+  /// the host. `is_readable`: the CPU reads what is there. False where that failed.
+  virtual bool pack(const void* from, std::int64_t count, bool is_readable, std::byte* to,
+                    std::size_t bytes) const = 0;
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,33 @@
+// Data with gaps in memory of devices: where it lies, and how it comes to memory that MPI takes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/devices.hpp"
+#include "core/layout.hpp"
+#include "core/status.hpp"
+
+namespace mpress::engine {
+
+struct Runtime;
+
+Location locate(Runtime& runtime, const void* buffer, const Layout& layout);
+
+inline int device_of(Runtime& runtime, const void* buffer, const Layout& layout) {
+  return locate(runtime, buffer, layout).device;
+}
+
+/// Copies the data of a buffer on a device, packed, to `packed` in
+/// host memory, behind what `behind` names.
+Status pack_from_device(Runtime& runtime, int device, const void* buffer, std::int64_t count,
+                        const Layout& layout, void* packed, std::size_t bytes,
+                        const Devices::Behind& behind = nullptr);
+
+/// The opposite, from host memory or from the device's own: the first `bytes` bytes of a buffer's
+/// data. What lies between stays untouched.
+Status unpack_to_device(Runtime& runtime, int device, const void* packed, std::size_t bytes,
+                        void* buffer, std::int64_t count, const Layout& layout,
+                        const Devices::Behind& behind = nullptr);
+
+}  // namespace mpress::engine

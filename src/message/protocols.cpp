@@ -1,0 +1,288 @@
+#include "message/protocols.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "message/messaging.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using trace::Detour;
+
+/// Has mpress what is not encoded, rather than an MPI that takes memory of devices? The link of
+/// mpress's own that is tried first answers for both.
+bool has_raw(const Messaging& messaging, const Message& message) {
+  if (!messaging.gpu_aware || messaging.raw_by_link) return true;
+  const Endpoint to = messaging.endpoints.of(message.peer);
+  const link::Kind nearest = to.nearest();
+  if (nearest == link::Kind::channel) return false;
+  return messaging.policy.has_raw({policy::Place::device, to.peer_by(nearest)}, message.bytes);
+}
+
+bool encodes(const Choice& choice) { return choice.spec.codec != Codec::none; }
+
+/// Why a link between devices of a host cannot carry a message: of the rank's links the one that
+/// `link` names.
+template <auto link>
+Detour probe_link(const Messaging& messaging, const Message& message, bool is_encoded) {
+  if (message.device == gpu::host || message.peer == messaging.rank ||
+      !may_be_announced(messaging, message)) {
+    return Detour::unsuited;
+  }
+  if (!messaging.endpoints.of(message.peer).is_here()) return Detour::other_host;
+  if (message.bytes < messaging.links.least_bytes_between_devices) return Detour::brief;
+  if (!(messaging.links.*link).is_open()) return Detour::closed;
+  if (!(messaging.links.*link).may_reach(message.peer)) return Detour::unreachable;
+  return is_encoded || has_raw(messaging, message) ? Detour::none : Detour::left_to_mpi;
+}
+
+constexpr auto probe_peer = probe_link<&Links::peer>;
+constexpr auto probe_host = probe_link<&Links::host>;
+
+/// MPI gets `bytes` bytes of this memory.
+void hand_over(memory::Buffer memory, std::size_t bytes, Prepared& prepared) {
+  prepared.memory = std::move(memory);
+  prepared.data = prepared.memory.data();
+  prepared.bytes = bytes;
+}
+
+std::optional<Status> announce(Messaging& messaging, const Message& message, const Choice& choice,
+                               std::unique_ptr<ChunkSend> chunks, Prepared& prepared) {
+  if (!chunks) return std::nullopt;
+  if (encodes(choice)) {
+    prepared.loss =
+        Loss::of(choice.spec, chunks->header().spec, message.device, prepared.loss.measured);
+  }
+  memory::Buffer header = messaging.pool.take(wire::min_frame_bytes);
+  if (!header) return Status::no_memory;
+  wire::close_frame(chunks->header(), messaging.nonce, header.data());
+  hand_over(std::move(header), wire::min_frame_bytes, prepared);
+  prepared.is_frame = true;
+  prepared.chunks = std::move(chunks);
+  return Status::ok;
+}
+
+/// Is it so after a moment, too? The driver says that the default stream may hold work whenever a
+/// blocking stream of the program's works, and an event of what it holds in truth, mostly nothing,
+/// is done some microseconds after the call. Copies of long messages take longer than that.
+bool is_pending(const gpu::PriorWork& work) {
+  constexpr std::uint64_t moment_ns = 20'000;
+  for (const std::uint64_t end = trace::now_ns() + moment_ns;;) {
+    if (work.query() != gpu::State::pending) return false;
+    if (trace::now_ns() >= end) return true;
+  }
+}
+
+/// MPI gets a header, and the receiver the data from where the program has it. An MPI that takes
+/// memory of devices opens it for others, too, and a process does so once: UCX, for one, ends the
+/// process where mpress has a block open already.
+namespace zero_copy_get {
+
+Detour probe(const Messaging& messaging, const Message& message, const Choice& choice) {
+  const bool may_lend = !messaging.gpu_aware && !messaging.config.zero_copy_disabled;
+  const bool stays = message.call.buffer_stays && message.layout.contiguous;
+  if (encodes(choice) || !stays || !may_lend) return Detour::unsuited;
+  return probe_peer(messaging, message, false);
+}
+
+/// The program's own work may still be writing there, and a reader would not wait for that: so
+/// meanwhile elements are copied to slots behind it. Where those have no room the call waits.
+std::optional<Status> start(Messaging& messaging, const Message& message, const Choice& choice,
+                            Elements& elements, Prepared& prepared) {
+  Devices::Behind& behind = elements.region.behind;
+  if (behind && is_pending(*behind)) {
+    auto copied = send_by_peer(messaging, message, choice.spec, elements);
+    if (copied) return announce(messaging, message, choice, std::move(copied), prepared);
+    await(messaging, message.device, behind);
+  }
+  behind = nullptr;
+  return announce(messaging, message, choice, send_by_offer(messaging, message, elements),
+                  prepared);
+}
+
+}  // namespace zero_copy_get
+
+/// MPI gets a header, and the data goes by slots of a link between devices, chunk by chunk.
+namespace pipelined {
+
+template <auto probe_link>
+Detour probe(const Messaging& messaging, const Message& message, const Choice& choice) {
+  return probe_link(messaging, message, encodes(choice));
+}
+
+template <auto send>
+std::optional<Status> start(Messaging& messaging, const Message& message, const Choice& choice,
+                            Elements& elements, Prepared& prepared) {
+  return announce(messaging, message, choice, send(messaging, message, choice.spec, elements),
+                  prepared);
+}
+
+}  // namespace pipelined
+
+/// The same by messages of MPI's: so that copies overlap with the wire, also where nothing is
+/// encoded; and a payload in memory of a device goes apart from its header, which the receiver's
+/// host reads.
+namespace pipelined_by_mpi {
+
+Detour probe(const Messaging& messaging, const Message& message, const Choice& choice) {
+  if (choice.timing == policy::Timing::raw) return Detour::none;
+  if (!encodes(choice)) {
+    if (message.device == gpu::host || !may_be_announced(messaging, message))
+      return Detour::unsuited;
+    if (messaging.gpu_aware) return Detour::left_to_mpi;
+  }
+  const bool is_apart = is_cut(messaging, message) || leaves_device(messaging, message);
+  return is_apart ? Detour::none : Detour::brief;
+}
+
+std::optional<Status> start(Messaging& messaging, const Message& message, const Choice& choice,
+                            Elements& elements, Prepared& prepared) {
+  return announce(messaging, message, choice, send_by_mpi(messaging, message, choice, elements),
+                  prepared);
+}
+
+}  // namespace pipelined_by_mpi
+
+/// MPI gets a frame with all of the data.
+namespace eager {
+
+Detour probe(const Messaging&, const Message&, const Choice& choice) {
+  return encodes(choice) ? Detour::none : Detour::unsuited;
+}
+
+std::optional<Status> start(Messaging& messaging, const Message& message, const Choice& choice,
+                            Elements& elements, Prepared& prepared) {
+  return prepare_eager(messaging, message, choice.spec, elements, prepared);
+}
+
+}  // namespace eager
+
+/// MPI gets the elements, where the program has them, or packed in host memory, or in a device's
+/// where MPI takes that.
+namespace raw {
+
+Detour probe(const Messaging&, const Message&, const Choice&) { return Detour::none; }
+
+/// Memory that MPI takes, for the whole message.
+Status take_memory(Messaging& messaging, const Message& message, Prepared& prepared) {
+  hand_over(messaging.devices.take_pinned(message.device, message.bytes), message.bytes, prepared);
+  if (prepared.memory) return Status::ok;
+  return short_of_memory(messaging, message.device);
+}
+
+std::optional<Status> start(Messaging& messaging, const Message& message, const Choice&,
+                            Elements& elements, Prepared& prepared) {
+  if (message.device == gpu::host || !packs_for_mpi(messaging, message.layout)) return Status::ok;
+  if (elements.packed && messaging.hands_devices_to_mpi()) {
+    hand_over(std::move(elements.packed), message.bytes, prepared);
+    return Status::ok;
+  }
+  if (const Status status = take_memory(messaging, message, prepared); !status.is_ok()) {
+    return status;
+  }
+  const QueueLease queue = messaging.devices.queue(elements.region);
+  if (!queue) return refused(messaging, message.device);
+  return messaging.devices.wait(
+      *queue, queue->copy(prepared.memory.data(), elements.region.data, message.bytes));
+}
+
+/// A message whose elements cannot be had: it has none, or memory for them is short.
+Status start_packed(Messaging& messaging, const Message& message, bool is_short_of_memory,
+                    Prepared& prepared) {
+  const bool is_taken = !packs_for_mpi(messaging, message.layout) && !is_short_of_memory;
+  if (message.device == gpu::host || is_taken) return Status::ok;
+  if (const Status status = take_memory(messaging, message, prepared); !status.is_ok()) {
+    return status;
+  }
+  return pack_from_device(messaging, message.device, message.buffer, message.count, message.layout,
+                          prepared.memory.data(), message.bytes, message.behind);
+}
+
+}  // namespace raw
+
+constexpr std::array table{
+    Protocol{"zero-copy get", zero_copy_get::probe, zero_copy_get::start},
+    Protocol{"pipelined, GPU to GPU", pipelined::probe<probe_peer>, pipelined::start<send_by_peer>},
+    Protocol{"pipelined, pinned host memory", pipelined::probe<probe_host>,
+             pipelined::start<send_by_host>},
+    Protocol{"pipelined, MPI", pipelined_by_mpi::probe, pipelined_by_mpi::start},
+    Protocol{"eager", eager::probe, eager::start},
+    Protocol{"raw", raw::probe, raw::start},
+};
+
+}  // namespace
+
+std::span<const Protocol> protocols() { return table; }
+
+const Protocol& protocol_for(const Messaging& messaging, const Message& message,
+                             const Choice& choice) {
+  return *std::ranges::find_if(table, [&](const Protocol& one) {
+    return one.probe(messaging, message, choice) == Detour::none;
+  });
+}
+
+bool packs_for_mpi(const Messaging& messaging, const Layout& layout) {
+  return !messaging.gpu_aware || !layout.contiguous;
+}
+
+bool may_be_announced(const Messaging& messaging, const Message& message) {
+  return message.peer != trace::any_peer &&
+         !messaging.has_sessions.load(std::memory_order_relaxed) &&
+         !is_switched_off(messaging.config, message) && message.bytes % 4 == 0 &&
+         (message.layout.element || (message.layout.contiguous && message.layout.size > 0 &&
+                                     wire::min_frame_bytes % message.layout.size == 0));
+}
+
+bool takes_raw(const Messaging& messaging, const Message& message) {
+  if (!messaging.gpu_aware) return true;
+  return message.bytes >= messaging.links.least_bytes_between_devices &&
+         messaging.links.nearest(message.peer) != link::Kind::channel &&
+         has_raw(messaging, message);
+}
+
+Detour detour_of(const Messaging& messaging, const Message& message, trace::Way way, Detour of_peer,
+                 bool is_encoded) {
+  if (way == trace::Way::peer) return of_peer;
+  // Where the peer link was to be tried first, it cannot have the message.
+  if (way == trace::Way::host) {
+    return messaging.links.peer.is_open() ? Detour::unreachable : Detour::none;
+  }
+  const Detour by_peer = probe_peer(messaging, message, is_encoded);
+  const Detour by_host = probe_host(messaging, message, is_encoded);
+  if (by_peer == Detour::none || by_host == Detour::none) {
+    const bool is_open = messaging.links.nearest_open(message.peer) != link::Kind::channel;
+    return is_open ? Detour::no_room : Detour::not_open;
+  }
+  // Of a link that there is, if there is one.
+  return by_peer == Detour::closed || (by_peer == Detour::unreachable && by_host != Detour::closed)
+             ? by_host
+             : by_peer;
+}
+
+Status prepare(Messaging& messaging, const Message& message, const Choice& choice,
+               Prepared& prepared) {
+  const bool is_encoded = encodes(choice);
+  const bool has_elements = is_encoded || message.bytes % sizeof(float) == 0;
+  std::optional<Elements> elements;
+  if (has_elements) {
+    const Status status = gather_elements(messaging, message, elements);
+    if (!status.is_ok()) return status;
+    if (!elements && is_encoded) prepared.reason = trace::Reason::memory;
+  }
+  if (!elements) return raw::start_packed(messaging, message, has_elements, prepared);
+  if (measures_error(messaging, choice.spec)) {
+    const Status status =
+        measure_error(messaging, choice.spec, elements->region, prepared.loss.measured);
+    if (!status.is_ok()) return status;
+  }
+  for (const Protocol& protocol : table) {
+    if (protocol.probe(messaging, message, choice) != Detour::none) continue;
+    const auto status = protocol.start(messaging, message, choice, *elements, prepared);
+    if (status) return *status;
+  }
+  return Status::no_memory;  // the last one always starts
+}
+
+}  // namespace mpress::engine
