@@ -46,8 +46,6 @@ class ErrorNotes {
     if (here.notes) pass_on();
   }
 
-  static bool are_there() { return here.notes || has_later.load(std::memory_order_relaxed); }
-
   /// The first of a scope counts. False outside of all scopes.
   static bool add(int code, std::function<void()> handle);
 
@@ -83,7 +81,7 @@ class ErrorNotes {
 /// A call of the program's. One that a callback makes may be inside it.
 class ProgramCall {
  public:
-  ProgramCall() { ErrorNotes::enter(); }
+  ProgramCall() { ++here_.depth; }
   ProgramCall(const ProgramCall&) = delete;
   ProgramCall& operator=(const ProgramCall&) = delete;
   ~ProgramCall() {
@@ -93,13 +91,16 @@ class ProgramCall {
   /// Nothing is left to do: runs the handler of its error, if there is one, whose exceptions pass.
   void end() {
     is_over_ = true;
-    if (ErrorNotes::are_there()) return end_with_handlers();
-    ErrorNotes::leave();
+    if (here_.notes || ErrorNotes::has_later.load(std::memory_order_relaxed)) {
+      return end_with_handlers();
+    }
+    --here_.depth;
   }
 
  private:
   static void end_with_handlers();
 
+  ErrorNotes::Here& here_ = ErrorNotes::here;  ///< each look at the thread's costs a call
   bool is_over_ = false;
 };
 
