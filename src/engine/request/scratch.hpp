@@ -1,6 +1,7 @@
 // An array whose size is known when it is made: on the stack while it is short.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -11,7 +12,11 @@ template <typename T, std::size_t inline_size = 16>
 class Scratch {
  public:
   explicit Scratch(std::size_t size) : size_(size) {
-    if (size > inline_size) heap_ = std::make_unique<T[]>(size);
+    if (size > inline_size) {
+      heap_ = std::make_unique<T[]>(size);
+    } else {
+      std::fill_n(inline_.begin(), size, T{});
+    }
   }
   T* data() { return heap_ ? heap_.get() : inline_.data(); }
   T& operator[](std::size_t i) { return data()[i]; }
@@ -24,7 +29,7 @@ class Scratch {
 
  private:
   std::size_t size_;
-  std::array<T, inline_size> inline_{};
+  std::array<T, inline_size> inline_;
   std::unique_ptr<T[]> heap_;
 };
 
