@@ -276,8 +276,8 @@ def test_calls_that_end_a_decision_stay_mpis(part, mpi_program, mpirun, mpress_r
         assert sum(row["messages"] for row in rows(outcome, direction="send")) == 40
 
 
-def test_waits_are_told_where_decisions_stand(mpi_program, mpress_run):
-    """Every other message comes 5 ms late, and is none of those that a decision stands for."""
+def test_waits_are_told(mpi_program, mpress_run):
+    """Every other message comes 5 ms late."""
     outcome = mpress_run(2, mpi_program("standing"), ["late"], options=FORCED)
     assert outcome.status == 0, outcome.output
     [encoded] = rows(outcome, direction="receive", codec="mpc")

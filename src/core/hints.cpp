@@ -14,7 +14,13 @@ void Hints::update(const Hints& later) {
 void CommHints::update(const Hints& later) {
   std::lock_guard lock(mutex_);
   hints_.update(later);
-  if (hints_.threshold) threshold_.store(hints_.threshold->value, std::memory_order_relaxed);
+  if (hints_.threshold) {
+    const std::size_t bytes = hints_.threshold->value;
+    threshold_.store(bytes, std::memory_order_relaxed);
+    std::size_t least = least_threshold();
+    while (bytes < least && !least_threshold_.compare_exchange_weak(least, bytes)) {
+    }
+  }
   if (hints_.chunk) chunk_.store(hints_.chunk->value, std::memory_order_relaxed);
   if (hints_.reproducible) {
     reproducible_.store(hints_.reproducible->value, std::memory_order_relaxed);

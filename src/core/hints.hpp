@@ -48,6 +48,8 @@ class CommHints {
   Shared shared_codec() const { return shared_codec_.load(std::memory_order_relaxed); }
   void set_shared_codec(Shared shared) { shared_codec_.store(shared, std::memory_order_relaxed); }
 
+  /// The least threshold that any communicator has been told.
+  static std::size_t least_threshold() { return least_threshold_.load(std::memory_order_relaxed); }
   std::size_t threshold(std::size_t fallback) const { return value_of(threshold_, fallback); }
   std::size_t chunk(std::size_t fallback) const { return value_of(chunk_, fallback); }
   bool reproducible(bool fallback) const {
@@ -61,6 +63,7 @@ class CommHints {
  private:
   inline static std::atomic<bool> any_reproducible_{false};
   static constexpr std::size_t unset = SIZE_MAX;  ///< and no message is that large
+  inline static std::atomic<std::size_t> least_threshold_{unset};
   static std::size_t value_of(const std::atomic<std::size_t>& hint, std::size_t fallback) {
     const std::size_t bytes = hint.load(std::memory_order_relaxed);
     return bytes == unset ? fallback : bytes;

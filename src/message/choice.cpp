@@ -128,7 +128,7 @@ Choice choose(Messaging& messaging, const Message& message, bool may_time) {
     messaging.linked_rate.hear(messaging, message.device);
   reason = reason_of(messaging, subject);
   // No rank looks for frames, as none would gain by them.
-  if (reason == Reason::none && !messaging.watches_receives) reason = Reason::policy;
+  if (reason == Reason::none && !messaging.watches_receives()) reason = Reason::policy;
   const bool encodes = reason == Reason::none;
   const policy::Timing timing =
       may_time ? messaging.timings.judge(subject, encodes) : policy::Timing::none;

@@ -106,8 +106,8 @@ std::unique_ptr<ChunkSend> send_by_mpi(Messaging& messaging, const Message& mess
                                        const Choice& choice, Elements& elements);
 
 /// The same by slots of the peer link, for elements on a device and a message of any size from
-/// Job::least_peer_bytes on. Null where there are none that the peer has opened. Takes no longer
-/// than giving a device its work does.
+/// Links::least_bytes_between_devices on. Null where there are none that the peer has opened. Takes
+/// no longer than giving a device its work does.
 std::unique_ptr<ChunkSend> send_by_peer(Messaging& messaging, const Message& message,
                                         const Spec& spec, Elements& elements);
 

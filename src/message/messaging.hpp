@@ -1,17 +1,21 @@
 // What the messages of a rank share.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
+#include "core/hints.hpp"
 #include "core/runtime.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
 #include "message/chunks.hpp"
 #include "message/timings.hpp"
 #include "policy/costs.hpp"
+#include "wire/frame.hpp"
 
 namespace mpress::engine {
 
@@ -26,14 +30,27 @@ struct Messaging : Runtime {
 
   bool gpu_aware = false;   ///< MPI takes memory of devices
   bool raw_by_link = true;  ///< links have what is not encoded, too, whatever MPI could
-  /// Whether receives are looked at: all ranks told in MPI_Init whether any may ever send anything
-  /// but raw messages, and keep to that.
-  bool watches_receives = true;
+  /// Bytes of the shortest messages of programs that any rank may send as a frame or a header; all
+  /// ranks tell each other in MPI_Init, and keep to it where no hint asks for less.
+  static constexpr std::size_t never = SIZE_MAX;
+  std::size_t least_framed_bytes = wire::min_frame_bytes;
+
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
   /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
   std::atomic<bool> has_sessions{false};
   /// By medium: what the policy has to assume, to be said when it first does; or empty.
   std::array<std::string, policy::medium_count> lacking_costs;
+
+  /// May any rank ever send anything but raw messages?
+  bool watches_receives() const { return least_framed_bytes != never; }
+
+  /// Bytes from which on a receive of the program's expects frames; those of a collective call's
+  /// blocks always do.
+  std::size_t least_watched_bytes() const {
+    if (!watches_receives()) return never;
+    return std::max(wire::min_frame_bytes,
+                    std::min(least_framed_bytes, CommHints::least_threshold()));
+  }
 
   /// Does the channel send payloads from memory of devices, and receive them there? Not where a
   /// thread of mpress's calls MPI, which has no context of a device.

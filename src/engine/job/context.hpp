@@ -67,6 +67,7 @@ enum class Fact : unsigned char {
   zfp_between,
   szp_between,
   ever_sends_frames,  ///< it may come to do so
+  least_framed,       ///< bytes: it sends no frame or header for a shorter message
   has_board,          ///< filled in by the context, as is the key
   key,
   count_

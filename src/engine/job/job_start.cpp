@@ -166,6 +166,13 @@ bool wants_link(const Job& job, const char* name) {
   return job.chunks.is_open() && !job.pacer.active() && (link == name || link == "auto");
 }
 
+/// Bytes of the shortest messages that go by links between devices: all that can, where one is
+/// chosen.
+std::size_t least_by_links(const Job& job) {
+  const bool is_chosen = job.config.link == "peer" || job.config.link == "host";
+  return is_chosen ? wire::min_frame_bytes : job.links.least_bytes_between_devices;
+}
+
 /// Does this rank want to measure links? Where all is compressed they matter for algorithms alone,
 /// and within a host hardly for those.
 bool lacks_costs(const Job& job) {
@@ -204,6 +211,17 @@ Fact fact_of(Fact first, std::size_t codec) {
   return static_cast<Fact>(static_cast<std::size_t>(first) + codec);
 }
 
+/// Bytes of the shortest messages that this rank may send as a frame or a header. What it learns of
+/// links may lower the usual threshold; devices send headers from a size of their own on.
+std::size_t least_framed(const Job& job) {
+  const Config& config = job.config;
+  if (job.pacer.active() || config.trace > 0) return 0;
+  const bool may_learn = !config.is_threshold_set && lacks_costs(job);
+  const std::size_t least =
+      may_learn ? job.policy.least_bytes_anywhere(config.threshold) : config.threshold;
+  return gpu::may_come() ? std::min(least, least_by_links(job)) : least;
+}
+
 /// What the members of a communicator tell each other when it gets a context.
 Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
   Facts facts;
@@ -227,6 +245,7 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   const bool may_send_from_devices = gpu::may_come() && (!job.gpu_aware || sends_from_devices);
   facts[Fact::ever_sends_frames] = job.policy.may_compress_host() || may_send_from_devices ||
                                    job.pacer.active() || job.config.trace > 0;
+  facts[Fact::least_framed] = least_framed(job);
   facts[Fact::may_see_gpus] = gpu::in_use() || gpu::may_come();
   facts[Fact::gpu_aware] = job.gpu_aware;
   facts[Fact::has_hook] = mpi::has_progress_hook();
@@ -266,7 +285,10 @@ const Context* tell_facts(Job& job, const Tuning& tuning) {
   job.contexts.set_reproducible(job.config.reproducible);
   job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
   job.gets_device_chunks = world && world->is_true_for_any(Fact::gpu_aware);
-  job.watches_receives = !is_told || world->is_true_for_any(Fact::ever_sends_frames);
+  if (is_told) {
+    const bool ever_sends = world->is_true_for_any(Fact::ever_sends_frames);
+    job.least_framed_bytes = ever_sends ? world->lowest()[Fact::least_framed] : Job::never;
+  }
   const std::uint64_t least = world ? world->lowest()[Fact::least_chunk] : 0;
   if (least > 0 && world->comm() != MPI_COMM_NULL) {
     job.channel.open(world->comm(), world->tags());
@@ -328,8 +350,7 @@ void open_links(Job& job) {
   }
   if (on_host.file >= 0) job.links.peer.set_other_way("by way of the host's memory");
   job.links.peer.set_ranks(peer_ranks, job.config.pool_limit, !job.config.is_pool_limit_set);
-  const bool is_chosen = job.config.link == "peer" || job.config.link == "host";
-  if (is_chosen) job.links.least_bytes_between_devices = wire::min_frame_bytes;
+  job.links.least_bytes_between_devices = least_by_links(job);
   // By way of the host a reduction of less takes twice as long as MPI's, which is staged there.
   constexpr std::size_t least_by_host = 32 * 1024;
   if (job.config.link == "peer" || job.config.force) {
@@ -367,7 +388,7 @@ void measure_links(Job& job, const Context& world, Tuning& tuning) {
     gains.between = gains.between || probed.gains[codec].between;
   }
   job.gets_frames = probed.may_compress || job.gets_frames;
-  job.watches_receives = job.watches_receives || job.gets_frames;
+  if (job.gets_frames) job.least_framed_bytes = world.lowest()[Fact::least_framed];
   job.learned = learns;
   if (job.gets_frames && learns) {
     Hosts& hosts = job.contexts.hosts();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/p2p/receive/blocking_receive.hpp"
+#include "engine/p2p/receive/plain_receive.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
 #include "engine/request/finished_request.hpp"
 #include "mpi/calls/counted.hpp"
@@ -60,25 +61,33 @@ Side side(const ReceiveArguments& arguments, const Envelope& from) {
   return {arguments.count, arguments.type, from.peer, from.tag};
 }
 
-Side side(const Receive& receive, const Envelope& from) {
-  return {receive.count(), receive.type(), from.peer, from.tag};
-}
+/// The receiving half.
+struct Receiving {
+  ReceiveArguments posted;  ///< what MPI gets
+  std::uint64_t begin_ns;
+  const PlainReceive* plain;  ///< null where it is
+  Receive* receive;
+  bool is_watched;  ///< the latter
+
+  /// Where MPI returned `code` for it. Returns the call's code, which has been raised.
+  int end(Job& job, const StatusOf& status, int code) const {
+    if (plain) return plain->end(job, Op::sendrecv, status, begin_ns, code);
+    return end_receive(job, *receive, is_watched, status, begin_ns, code);
+  }
+};
 
 /// An exchange of which neither half waits for the other's end: the other rank may wait for the
 /// same. What it refers to outlives it.
 class Exchange {
  public:
-  /// `watched`: what comes is looked at.
-  Exchange(Job& job, Outgoing& out, int send_tag, Receive& receive, bool watched,
-           const Envelope& from, const StatusOf& status, std::uint64_t begin_ns)
+  Exchange(Job& job, Outgoing& out, int send_tag, const Receiving& receiving, const Envelope& from,
+           const StatusOf& status)
       : job_(job),
         out_(out),
         send_tag_(send_tag),
-        receive_(receive),
-        is_watched_(watched),
+        in_(receiving),
         from_(from),
         status_(status),
-        begin_ns_(begin_ns),
         has_data_(out.data != nullptr),
         is_doubtful_(may_be_refused(out, send_tag)),
         sends_first_(is_doubtful_ || may_be_overwritten(out)) {}
@@ -99,11 +108,9 @@ class Exchange {
   Job& job_;
   Outgoing& out_;
   const int send_tag_;
-  Receive& receive_;
-  const bool is_watched_;
+  const Receiving& in_;
   const Envelope& from_;
   const StatusOf& status_;
-  const std::uint64_t begin_ns_;
   const bool has_data_;     ///< that mpress sends
   const bool is_doubtful_;  ///< MPI may refuse to send
   const bool sends_first_;
@@ -142,7 +149,7 @@ bool Exchange::begin_send_first() {
 
 void Exchange::received(int code) {
   is_received_ = true;
-  received_code_ = end_receive(job_, receive_, is_watched_, std::nullopt, status_, begin_ns_, code);
+  received_code_ = in_.end(job_, status_, code);
 }
 
 /// Receives meanwhile.
@@ -185,7 +192,7 @@ void Exchange::await_receive() {
 int Exchange::run(const ReceiveArguments& arguments) {
   if (sends_first_ && !begin_send_first()) return sent_code_;
   int code = MPI_SUCCESS;
-  const auto probed = take_or_post(job_, receive_, from_, arguments.comm, &receiving_, code);
+  const auto probed = take_or_post(job_, in_.posted, from_, &receiving_, code);
   if (probed) {
     is_received_ = true;
     code = deliver_probed(job_, *probed, Op::sendrecv, arguments, status_);
@@ -200,36 +207,51 @@ int Exchange::run(const ReceiveArguments& arguments) {
   return received_code_ == MPI_SUCCESS ? sent_code_ : received_code_;
 }
 
+/// An exchange of which MPI has both halves.
+int exchange_by_mpi(Job& job, const SendArguments& send, int send_tag, const Receiving& in,
+                    const Envelope& from, const StatusOf& status) {
+  const ReceiveArguments& to = in.posted;
+  const int code = mpi::counted::Sendrecv(send.buffer, side(send, send_tag), to.buffer,
+                                          side(to, from), to.comm, status);
+  job.links.channel.outbox.excuse();
+  job.timings.collect();
+  return in.end(job, status, code);
+}
+
 /// An exchange whose send is prepared: `out` may be a frame, or data set aside.
 int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArguments& arguments,
                       const Envelope& from, MPI_Status* given) {
-  const std::optional<Standing::Kind> kind = kind_of(Op::sendrecv, arguments, from);
-  const SendArguments& use = out.arguments;
-  if (trace::Row* const row = out.data ? nullptr : row_as_before(job, kind)) {
-    return receive_as_before(job, *kind, *row, arguments, given, [&](MPI_Status* status) {
-      return mpi::counted::Sendrecv(use.buffer, side(use, send_tag), arguments.buffer,
-                                    side(arguments, from), arguments.comm, status);
-    });
+  const auto exchange_with = [&](const Receiving& in) {
+    const StatusOf status(given);
+    if (out.data || must_post(job)) {
+      return Exchange(job, out, send_tag, in, from, status).run(arguments);
+    }
+    return exchange_by_mpi(job, out.arguments, send_tag, in, from, status);
+  };
+  if (const auto plain = PlainReceive::of(job, arguments, true)) {
+    return exchange_with({plain->posted(), plain->begin(), &*plain, nullptr, false});
   }
   Receive receive;
   receive.know(out.asked_of, out.behind);
   const bool watched = receive.watch(job, Op::sendrecv, arguments);
   if (watched) avoid_overlap(job, receive);
-  const StatusOf status(given);
   const std::uint64_t begin = watched ? trace::now_ns() : 0;
-  if (out.data || must_post(job)) {
-    return Exchange(job, out, send_tag, receive, watched, from, status, begin).run(arguments);
-  }
-  const int code = mpi::counted::Sendrecv(use.buffer, side(use, send_tag), receive.buffer(),
-                                          side(receive, from), arguments.comm, status);
-  return end_receive(job, receive, watched, kind, status, begin, code);
+  return exchange_with({receive.posted(), begin, nullptr, &receive, watched});
 }
 
 }  // namespace
 
 int exchange(Job& job, const SendArguments& send, int send_tag, const ReceiveArguments& arguments,
              const Envelope& from, MPI_Status* status) {
-  Outgoing out = prepare_send(job, {Op::sendrecv, Family::sendrecv, true}, send);
+  const SendCall call{Op::sendrecv, Family::sendrecv, true};
+  if (!must_post(job)) {
+    const auto plain = PlainReceive::of(job, arguments, true);
+    if (plain && count_as_before(job, call, send)) {
+      const Receiving in{plain->posted(), plain->begin(), &*plain, nullptr, false};
+      return exchange_by_mpi(job, send, send_tag, in, from, StatusOf(status));
+    }
+  }
+  Outgoing out = prepare_send(job, call, send);
   if (out.error != MPI_SUCCESS) return out.error;
   return exchange_prepared(job, out, send_tag, arguments, from, status);
 }
@@ -289,7 +311,7 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
     probed = job.probed.take(arguments.comm, from.peer, from.tag);
     if (probed && !watched) receive.describe(job, op, arguments);
     code = probed ? probed->deliver_later(job, *entry, request)
-                  : post(receive, from, arguments.comm, request);
+                  : post(receive.posted(), from, request);
   }
   if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
     if (sends_first) entry->complete_send_alone();

@@ -12,15 +12,12 @@ void Standing::keep(const Kind& kind, const Decision& decision, std::uint64_t ch
   one.type_ = mpi::handle_bits(kind.type);
   one.comm_ = mpi::handle_bits(kind.comm);
   one.changes_ = changes;
-  one.fact_ = decision.fact;
+  one.bytes_ = decision.bytes;
   one.row_ = decision.row;
   one.peer_ = kind.peer;
-  one.kept_ = decision.left;
   one.left_ = decision.left;
-  one.direction_ = kind.direction;
   one.op_ = kind.op;
   one.on_host_alone_ = decision.on_host_alone;
-  one.decided_anew_ = 0;
 }
 
 bool Standing::use() {

@@ -30,14 +30,16 @@ int call_blocking(Job& job, Call call, Arguments... arguments) {
   return call(arguments...);
 }
 
-/// Counts a call and how long it blocks.
+/// Counts a call and how long it blocks, if some request that it waits for is counted.
 class WaitTimer {
  public:
-  WaitTimer(Job& job, Op op) : job_(job), op_(op), begin_(trace::now_ns()) {}
+  WaitTimer(Job& job, Op op, bool is_counted)
+      : job_(job), op_(op), begin_(is_counted ? trace::now_ns() : 0) {}
   WaitTimer(const WaitTimer&) = delete;
   WaitTimer& operator=(const WaitTimer&) = delete;
 
   void stop() {
+    if (begin_ == 0) return;
     trace::Row& row = job_.record.row({trace::Direction::complete, op_, trace::any_peer});
     trace::add(row.messages, 1);
     const std::uint64_t end = trace::now_ns();
@@ -48,7 +50,7 @@ class WaitTimer {
  private:
   Job& job_;
   Op op_;
-  std::uint64_t begin_;
+  std::uint64_t begin_;  ///< 0: it is not counted
 };
 
 /// The program's statuses, or our own where it ignores them: delivering needs them.
@@ -78,6 +80,7 @@ class Watched {
       Request* entry = entries_[i] = job.requests.claim(requests[i]);
       if (!entry) continue;
       any_ = true;
+      are_counted_ = are_counted_ || entry->is_counted();
       // Of one that is followed and not over, another thread may be changing the rest just now.
       const bool is_late = !entry->is_ready();
       substitutes_ = substitutes_ || (!is_late && entry->replaced());
@@ -104,6 +107,7 @@ class Watched {
   }
 
   bool any() const { return any_; }
+  bool are_counted() const { return are_counted_; }
 
   /// Lets everything proceed, and hides from MPI those requests whose messages are not all there.
   /// True where none is hidden. `needs_all`: what is offered may be while anything else is missing.
@@ -227,6 +231,7 @@ class Watched {
   Scratch<MPI_Request> substituted_;
   Scratch<bool> is_hidden_;
   bool any_ = false;
+  bool are_counted_ = false;
   bool substitutes_ = false;  ///< some request has a stand-in
   bool may_be_late_ = false;  ///< some message's data may follow its header
   bool must_look_ = false;    ///< some request MPI cannot complete by itself
@@ -281,7 +286,7 @@ int wait(Job& job, MPI_Request* request, MPI_Status* status) {
     return flushed(job, call_blocking(job, mpi::calls().Wait, request, status));
   }
   Statuses statuses(1, status);
-  WaitTimer timer(job, Op::wait);
+  WaitTimer timer(job, Op::wait, watched.are_counted());
   watched.progress_all();
   const int code = call_blocking(job, mpi::calls().Wait, watched.requests(), statuses.data());
   watched.restore();
@@ -295,7 +300,7 @@ int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given, Op op
     return flushed(job, call_blocking(job, mpi::calls().Waitall, count, requests, given));
   }
   Statuses statuses(count, given);
-  WaitTimer timer(job, op);
+  WaitTimer timer(job, op, watched.are_counted());
   watched.progress_all();
   const int code =
       call_blocking(job, mpi::calls().Waitall, count, watched.requests(), statuses.data());
@@ -310,7 +315,7 @@ int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* 
     return flushed(job, call_blocking(job, mpi::calls().Waitany, count, requests, index, status));
   }
   Statuses statuses(1, status);
-  WaitTimer timer(job, Op::waitany);
+  WaitTimer timer(job, Op::waitany, watched.are_counted());
   int code = MPI_SUCCESS;
   do {
     *index = MPI_UNDEFINED;  // and so it stays where MPI refuses an argument
@@ -336,7 +341,7 @@ int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices
         job, call_blocking(job, mpi::calls().Waitsome, count, requests, done, indices, given));
   }
   Statuses statuses(count, given);
-  WaitTimer timer(job, Op::waitsome);
+  WaitTimer timer(job, Op::waitsome, watched.are_counted());
   int code = MPI_SUCCESS;
   do {
     *done = MPI_UNDEFINED;

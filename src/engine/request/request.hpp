@@ -44,6 +44,9 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   /// Does it give its receiver time that await() would end?
   virtual bool is_offered() const { return false; }
 
+  /// Do reports tell of waits for it?
+  virtual bool is_counted() const { return true; }
+
   /// With a paced link: notes whether the message was there when the program asked for it.
   virtual void note_arrival(MPI_Request) {}
 

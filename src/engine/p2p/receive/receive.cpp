@@ -238,9 +238,6 @@ int Receive::deliver_raw(Job& job, const Arrived& arrived) {
     const int code = scatter(job, arrived.data, delivered_bytes_);
     if (code != MPI_SUCCESS) return code;
   }
-  const bool is_as_called =
-      type_->contiguous && count() == arguments_.count && type() == arguments_.type;
-  if (arrived.in_place && is_as_called) row_of_raw_ = &row;
   note_message(arrived.source, Codec::none, arrived.bytes, trace::no_number);
   return arrived.bytes > capacity_ ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
 }

@@ -66,19 +66,16 @@ class Receive {
   /// The same for a message that MPI has matched, and that is no frame.
   bool watch_matched(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
-  /// The same for one that MPI has received as the program's call says, without mpress's doing,
-  /// into a buffer without gaps.
-  bool look_at_received(Job& job, trace::Called op, const ReceiveArguments& arguments);
+  /// The same for a message that MPI has received, with `status`, into a buffer without gaps, where
+  /// nothing was prepared. False where it is no frame. Of the arguments, `comm` stands for theirs.
+  bool finds_frame(Job& job, trace::Called op, const ReceiveArguments& arguments,
+                   std::shared_ptr<mpi::CommInfo> comm, const MPI_Status& status);
 
   /// The receive goes on after the call that it is described in: then the program may free its
   /// type.
   void outlive_call() {
     if (type_) type_ = mpi::lasting(std::move(type_));
   }
-
-  /// After deliver(): where it was counted, if MPI received it as the program's call says, and no
-  /// frame came; else null.
-  trace::Row* row_of_raw() const { return row_of_raw_; }
 
   // After watch(): receives that overlap.
 
@@ -99,6 +96,7 @@ class Receive {
   void* buffer() const { return staging_ ? staging_.data() : arguments_.buffer; }
   MPI_Count count() const { return elements_ > 0 ? elements_ : arguments_.count; }
   MPI_Datatype type() const { return elements_ > 0 ? type_->packed_type() : arguments_.type; }
+  ReceiveArguments posted() const { return {buffer(), count(), type(), arguments_.comm}; }
 
   /// Pacing lets a message travel from the moment its receive was posted; or, where the program
   /// had to wait for the sender, from the moment it came.
@@ -109,11 +107,8 @@ class Receive {
   void waited_since(std::uint64_t begin_ns) {
     const std::uint64_t end = trace::now_ns();
     waited_ns_ = end - begin_ns;
-    waited_until_ns_ = end;
     trace::note_wait(op_, begin_ns, end);
   }
-  std::uint64_t waited_ns() const { return waited_ns_; }
-  std::uint64_t waited_until_ns() const { return waited_until_ns_; }
 
   /// After watch(): turns what MPI received into the program's data and mends the status.
   /// Returns an MPI error code and raises nothing. A second call for the same message only mends
@@ -255,13 +250,11 @@ class Receive {
   MPI_Count elements_ = 0;
   std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
   std::uint64_t waited_ns_ = 0;
-  std::uint64_t waited_until_ns_ = 0;
   std::uint64_t posted_ns_ = 0;  ///< when, for the timeline
   trace::Called op_ = trace::Op::recv;
   Delivery delivery_ = Delivery::due;
   int delivered_code_ = MPI_SUCCESS;
   std::size_t delivered_bytes_ = 0;
-  trace::Row* row_of_raw_ = nullptr;
 };
 
 }  // namespace mpress::engine

@@ -7,24 +7,60 @@
 #include <utility>
 
 #include "engine/p2p/receive/blocking_receive.hpp"
+#include "engine/p2p/receive/plain_receive.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
 
 namespace mpress::engine {
 
 using trace::Op;
 
+namespace {
+
+/// Waits until MPI has received a message as `posted` says; then `code` is MPI's. False where a
+/// probe had taken it, and it is delivered, or MPI refuses the call: then `code` is the call's.
+bool await_from_mpi(Job& job, const ReceiveArguments& posted, const ReceiveArguments& arguments,
+                    const Envelope& from, const StatusOf& status, int& code) {
+  if (must_post(job)) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const auto probed = take_or_post(job, posted, from, &request, code);
+    if (probed) code = deliver_probed(job, *probed, Op::recv, arguments, status);
+    if (request == MPI_REQUEST_NULL) return false;
+    code = wait_for(job, &request, status);
+  } else {
+    code = mpi::counted::Recv(posted.buffer, posted.count, posted.type, from.peer, from.tag,
+                              posted.comm, status);
+  }
+  job.links.channel.outbox.excuse();
+  job.timings.collect();
+  return true;
+}
+
+/// A receive that expects no frame.
+int post_plain(Job& job, Op op, const PlainReceive& plain, const Envelope& from,
+               MPI_Request* request) {
+  std::shared_ptr<mpi::CommInfo> comm;
+  if (plain.room() >= wire::min_frame_bytes) comm = mpi::comm_info(plain.posted().comm);
+  const int code = post(plain.posted(), from, request);
+  if (code == MPI_SUCCESS && comm && !comm->no_frames) {
+    job.requests.insert(*request, std::make_shared<PlainRequest>(plain, op, std::move(comm)));
+  }
+  return code;
+}
+
+}  // namespace
+
 int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
   job.devices.look(arguments.buffer);
-  if (!job.watches_receives && !must_post(job) && !Receive::may_need_unpacking(job, arguments)) {
+  if (!job.watches_receives() && !must_post(job) && !Receive::may_need_unpacking(job, arguments)) {
     return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
                               from.tag, arguments.comm, given);
   }
-  const std::optional<Standing::Kind> kind = kind_of(Op::recv, arguments, from);
-  if (trace::Row* const row = row_as_before(job, kind)) {
-    return receive_as_before(job, *kind, *row, arguments, given, [&](MPI_Status* status) {
-      return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
-                                from.tag, arguments.comm, status);
-    });
+  int code = MPI_SUCCESS;
+  if (const auto plain = PlainReceive::of(job, arguments, true)) {
+    const StatusOf status(given);
+    const std::uint64_t begin = plain->begin();
+    if (!await_from_mpi(job, plain->posted(), arguments, from, status, code)) return code;
+    return plain->end(job, Op::recv, status, begin, code);
   }
   Receive receive;
   const bool watched = receive.watch(job, Op::recv, arguments);
@@ -35,20 +71,8 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
   }
   const StatusOf status(given);
   const std::uint64_t begin = watched ? trace::now_ns() : 0;
-  int code = MPI_SUCCESS;
-  if (must_post(job)) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
-    if (probed) return deliver_probed(job, *probed, Op::recv, arguments, status);
-    if (request == MPI_REQUEST_NULL) return code;
-    code = wait_for(job, &request, status);
-  } else {
-    code = mpi::counted::Recv(receive.buffer(), receive.count(), receive.type(), from.peer,
-                              from.tag, arguments.comm, status);
-  }
-  job.links.channel.outbox.excuse();
-  job.timings.collect();
-  return end_receive(job, receive, watched, kind, status, begin, code);
+  if (!await_from_mpi(job, receive.posted(), arguments, from, status, code)) return code;
+  return end_receive(job, receive, watched, status, begin, code);
 }
 
 int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,
@@ -56,7 +80,9 @@ int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Enve
   job.devices.look(arguments.buffer);
   std::shared_ptr<ReceiveRequest> entry;
   bool watched = false;
-  if (Receive::may_need_watching(job, op, arguments)) {
+  std::optional<PlainReceive> plain;
+  if (job.watches_receives()) plain = PlainReceive::of(job, arguments, false);
+  if (!plain && Receive::may_need_watching(job, op, arguments)) {
     entry = std::make_shared<ReceiveRequest>(job);
     watched = entry->receive.watch(job, op, arguments);
     if (watched) entry->claim_buffer();
@@ -73,11 +99,9 @@ int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Enve
     if (entry->must_be_kept()) file(job, *request, std::move(entry));
     return code;
   }
-  if (!watched) {
-    return mpi::counted::Irecv(arguments.buffer, arguments.count, arguments.type, from.peer,
-                               from.tag, arguments.comm, request);
-  }
-  const int code = post(entry->receive, from, arguments.comm, request);
+  if (plain) return post_plain(job, op, *plain, from, request);
+  if (!watched) return post(arguments, from, request);
+  const int code = post(entry->receive.posted(), from, request);
   if (code == MPI_SUCCESS) file(job, *request, std::move(entry));
   return code;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "core/staging.hpp"
 #include "engine/job/job.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 /// May what comes be a frame? Reductions may encode also where no rank gains by that.
 bool is_watched(const Job& job, trace::Called op) {
-  return job.watches_receives || op.op == trace::Op::allreduce || op.op == trace::Op::reduce ||
+  return job.watches_receives() || op.op == trace::Op::allreduce || op.op == trace::Op::reduce ||
          op.op == trace::Op::reduce_scatter || op.op == trace::Op::reduce_scatter_block;
 }
 
@@ -134,10 +135,19 @@ bool Receive::watch(Job& job, trace::Called op, const ReceiveArguments& argument
   return true;
 }
 
-bool Receive::look_at_received(Job& job, trace::Called op, const ReceiveArguments& arguments) {
-  if (!describe(job, op, arguments) || capacity_ < wire::min_frame_bytes) return false;
+bool Receive::finds_frame(Job& job, trace::Called op, const ReceiveArguments& arguments,
+                          std::shared_ptr<mpi::CommInfo> comm, const MPI_Status& status) {
+  int cancelled = 0;
+  mpi::calls().Test_cancelled(&status, &cancelled);
+  describe_data(op, arguments);
+  if (cancelled || capacity_ < wire::min_frame_bytes) return false;
+  find_place(job);
+  comm_ = std::move(comm);
   place_ = is_readable_ ? Place::in_place : Place::remote;
-  return true;
+  Beginning room;
+  wire::Header header;
+  const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(status));
+  return wire::read_header(beginning(job, room), bytes, job.nonce, header) != wire::Parse::raw;
 }
 
 bool Receive::watch_matched(Job& job, trace::Called op, const ReceiveArguments& arguments) {

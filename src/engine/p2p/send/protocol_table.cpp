@@ -72,7 +72,7 @@ Decision decide(const Sender& from, std::size_t bytes) {
   }
   if (found.choice.reason == trace::Reason::none) {
     found.choice.reason = reason_of(found.forecast.verdict);
-    if (!job.watches_receives && found.choice.reason == trace::Reason::none) {
+    if (!job.watches_receives() && found.choice.reason == trace::Reason::none) {
       found.choice.reason = trace::Reason::policy;
     }
     if (found.choice.reason == trace::Reason::none) found.choice.spec = wanted;

@@ -81,7 +81,7 @@ bool matters_where(const Job& job, const Message& message, bool is_short) {
   if (message.bytes == 0) return false;
   if (packs_for_mpi(job, message.layout)) return true;
   if (is_short) return takes_raw(job, message);
-  return job.watches_receives || message.call.coding;
+  return job.watches_receives() || message.call.coding;
 }
 
 /// Does MPI get a message as the program has it, without any work of mpress's?
@@ -92,8 +92,7 @@ bool is_left_to_mpi(const Job& job, const Message& message, const Choice& choice
 }
 
 Standing::Kind kind_of(const SendCall& call, const SendArguments& arguments) {
-  return {trace::Direction::send, call.op,        arguments.destination,
-          arguments.comm,         arguments.type, arguments.count};
+  return {call.op, arguments.destination, arguments.comm, arguments.type, arguments.count};
 }
 
 /// How many messages may go to MPI like one that did so for this reason.
@@ -120,7 +119,7 @@ bool tells_of_link(const Job& job, const Message& message, Reason reason) {
 bool is_left_wherever_it_is(const Job& job, const Message& message, Reason reason) {
   if (takes_raw(job, message) || packs_for_mpi(job, message.layout)) return false;
   if (reason != Reason::policy && reason != Reason::unknown) return true;  // whatever the place
-  if (!job.watches_receives) return true;
+  if (!job.watches_receives()) return true;
   Message there = message;
   constexpr int any_device = 0;
   there.device = message.device == gpu::host ? any_device : gpu::host;
@@ -260,7 +259,7 @@ std::optional<Reason> certain_reason(const Job& job, const SendCall& call,
   const Reason reason = reason_before_costs(job, message);
   if (reason != Reason::none) return reason;
   if (call.coding && call.coding->is_decided) return std::nullopt;
-  if (!job.watches_receives) return Reason::policy;
+  if (!job.watches_receives()) return Reason::policy;
   if (tells_of_link(job, message, Reason::policy)) return std::nullopt;
   const Codec wanted = wanted_spec(job, message).codec;
   if (!job.policy.is_raw_by_costs(glance_at_subject(job, message, wanted))) return std::nullopt;

@@ -1,0 +1,98 @@
+#include "engine/p2p/receive/plain_receive.hpp"
+
+#include <utility>
+
+#include "engine/job/job.hpp"
+#include "engine/p2p/receive/blocking_receive.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "memory/kind.hpp"
+
+namespace mpress::engine {
+namespace {
+
+std::size_t bytes_of(const MPI_Status& status) {
+  return static_cast<std::size_t>(mpi::counted::bytes_of(status));
+}
+
+/// The same room, without a type that the program may free, or a communicator.
+ReceiveArguments in_bytes(const ReceiveArguments& posted, std::size_t room) {
+  return {posted.buffer, static_cast<MPI_Count>(room), MPI_BYTE, MPI_COMM_NULL, posted.outcome};
+}
+
+/// Does MPI receive it in one way, whichever memory it lies in? Some are looked up, for statistics.
+bool is_alike_anywhere(Job& job, const ReceiveArguments& arguments, std::size_t room,
+                       bool expects_frames) {
+  if (!expects_frames) return !Receive::may_need_unpacking(job, arguments);
+  return job.raw_is_mpis && !job.forecast.expects(room) && !job.receive_places.is_due();
+}
+
+/// Counts a message that is no frame.
+void count_raw(Job& job, trace::Op op, const void* buffer, const mpi::CommInfo& comm,
+               const MPI_Status& status, std::uint64_t begin_ns) {
+  trace::Key key{trace::Direction::receive, op, comm.world_rank(status.MPI_SOURCE)};
+  key.is_on_device =
+      gpu::in_use() && !memory::is_own(buffer) && job.receive_places.last_was_on_device();
+  trace::Row& row = job.record.row(key);
+  trace::add_message(row, bytes_of(status), bytes_of(status));
+  trace::add(row.wait_ns, trace::now_ns() - begin_ns);
+}
+
+}  // namespace
+
+std::optional<PlainReceive> PlainReceive::of(Job& job, const ReceiveArguments& arguments,
+                                             bool is_blocking) {
+  if (arguments.count < 0 || job.pacer.active() || trace::timeline.is_on()) return std::nullopt;
+  const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
+  if (!type || !type->contiguous) return std::nullopt;
+  const std::size_t room = static_cast<std::size_t>(arguments.count) * type->size;
+  const bool expects_frames = room >= job.least_watched_bytes();
+  if (expects_frames && !is_blocking) return std::nullopt;
+  if (gpu::in_use() && !is_alike_anywhere(job, arguments, room, expects_frames)) {
+    return std::nullopt;
+  }
+  // What has come there may be a frame that nobody has looked at.
+  const auto begin = reinterpret_cast<std::uintptr_t>(arguments.buffer);
+  if (!job.in_place.empty() && !job.in_place.overlapping(begin, room).empty()) return std::nullopt;
+  ReceiveArguments posted = arguments;
+  if (type->element) {  // a frame is a whole number of elements, but not of larger items
+    posted.count = static_cast<MPI_Count>(room / type->packed_unit());
+    posted.type = type->packed_type();
+  }
+  return PlainReceive(posted, room, expects_frames);
+}
+
+int PlainReceive::end(Job& job, trace::Op op, const StatusOf& status, std::uint64_t begin_ns,
+                      int code) const {
+  if (code != MPI_SUCCESS || !status.has_answer()) return code;
+  const bool may_be_frame = wire::is_frame_size(bytes_of(*status));
+  if (!may_be_frame && !expects_frames_) return code;
+  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(posted_.comm);
+  if (!comm || comm->no_frames || (*status).MPI_SOURCE == MPI_PROC_NULL) return code;
+  if (may_be_frame) {
+    Receive receive;
+    if (receive.finds_frame(job, op, in_bytes(posted_, room_), comm, *status)) {
+      if (expects_frames_) receive.waited_since(begin_ns);
+      const int delivered = receive.deliver(job, *status);
+      return delivered == MPI_SUCCESS ? code : comm->raise(delivered);
+    }
+  }
+  if (expects_frames_) count_raw(job, op, posted_.buffer, *comm, *status, begin_ns);
+  return code;
+}
+
+PlainRequest::PlainRequest(const PlainReceive& plain, trace::Op op,
+                           std::shared_ptr<mpi::CommInfo> comm)
+    : arguments_(in_bytes(plain.posted(), plain.room())), op_(op), comm_(std::move(comm)) {}
+
+Ending PlainRequest::finish(Job& job, MPI_Status& status) {
+  if (!found_) {
+    if (!wire::is_frame_size(bytes_of(status))) return {};
+    auto receive = std::make_unique<Receive>();
+    if (!receive->finds_frame(job, op_, arguments_, comm_, status)) return {};
+    found_ = std::move(receive);
+  }
+  const int code = found_->deliver(job, status);
+  return {code, code == MPI_SUCCESS ? nullptr : comm_};
+}
+
+}  // namespace mpress::engine
