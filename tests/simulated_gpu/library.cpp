@@ -17,7 +17,10 @@
 namespace mpress::simulated {
 namespace {
 
-std::atomic<std::size_t> queues{0};  ///< opened
+std::atomic<std::size_t>& queues() {  ///< opened
+  static OfMembers<std::atomic<std::size_t>> opened;
+  return opened.own();
+}
 
 struct Simulation final : gpu::Gpu {
   std::uint32_t version() const override { return gpu::interface_version; }
@@ -27,7 +30,7 @@ struct Simulation final : gpu::Gpu {
   std::unique_ptr<gpu::Queue> open_queue(int device, gpu::Priority priority) override {
     if (device < 0 || device >= devices) fault("there is no device %d", device);
     if (is_failed(device)) return nullptr;
-    ++queues;
+    ++queues();
     return std::make_unique<Queue>(device, priority);
   }
 
@@ -48,11 +51,13 @@ struct Simulation final : gpu::Gpu {
     Memory::instance().give(number(place, device), memory, false);
   }
 
-  /// Each process has devices of its own, unless all shall be one.
+  /// Each member has devices of its own, unless all shall be one.
   std::uint64_t identity(int device) override {
     const char* const shared = std::getenv("SIMULATED_GPU_SHARED");
     if (shared && std::strcmp(shared, "0") != 0) return 1;
-    return (static_cast<std::uint64_t>(getpid()) << 8) + static_cast<std::uint64_t>(device);
+    const auto member = static_cast<std::uint64_t>(own_member());
+    return (static_cast<std::uint64_t>(getpid()) << 16) + (member << 8) +
+           static_cast<std::uint64_t>(device);
   }
 
   std::size_t memory_bytes(int) override { return device_bytes; }
@@ -93,8 +98,11 @@ struct Simulation final : gpu::Gpu {
 
 /// Behind everything else that runs at the process's end.
 [[gnu::destructor]] void at_exit() {
-  finish_default_streams();
-  Memory::instance().check_end();
+  for (int member = 0; member <= last_member(); ++member) {
+    be_member(member);
+    finish_default_streams();
+    Memory::instance().check_end();
+  }
 }
 
 int device_of(const void* memory) {
@@ -172,7 +180,7 @@ void sim_hold_decoders(const int* flag) { hold_decoders(flag); }
 
 size_t sim_encode_calls() { return encode_calls(); }
 size_t sim_range_calls() { return range_calls(); }
-size_t sim_queues() { return queues; }
+size_t sim_queues() { return queues(); }
 
 size_t sim_held(int device) { return Memory::instance().held(device); }
 

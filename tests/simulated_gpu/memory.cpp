@@ -35,8 +35,8 @@ void fault(const char* format, ...) {
 }
 
 Memory& Memory::instance() {
-  static auto* const immortal = new Memory;
-  return *immortal;
+  static OfMembers<Memory> memories;
+  return memories.own();
 }
 
 Memory::Memory() {

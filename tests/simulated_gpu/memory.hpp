@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpu/gpu.hpp"
+#include "member.hpp"
 #include "uses.hpp"
 
 namespace mpress::simulated {
@@ -26,9 +27,10 @@ inline std::size_t rounded(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// Where each block lies and who has it. Thread-safe; never destroyed.
+/// A member's: where each block lies and who has it. Thread-safe; never destroyed.
 class Memory {
  public:
+  /// That of the member that this thread works for.
   static Memory& instance();
 
   /// The device of the program's pointers, or gpu::host.
@@ -95,6 +97,7 @@ class Memory {
     std::size_t taken = 0;
   };
 
+  friend class OfMembers<Memory>;
   Memory();
   Place& place(int number) { return places_[static_cast<std::size_t>(number + 1)]; }
   /// Room for `bytes` bytes among the blocks from `begin` on, a multiple of `unit` behind it; null

@@ -26,6 +26,7 @@ struct Handle {
   static constexpr std::uint64_t mark = 0x53494d5f4d454d31;
   std::uint64_t magic = mark;
   pid_t process;
+  int member;  ///< of it
   int file;
   std::size_t at;
   std::size_t bytes;
@@ -94,6 +95,7 @@ bool Memory::share(int device, void* memory, gpu::MemoryHandle& handle) {
   Block& block = it->second;
   if (block.is_of_pool) return false;
   const Handle made{.process = ::getpid(),
+                    .member = own_member(),
                     .file = p.file,
                     .at = static_cast<std::size_t>(begin - p.base),
                     .bytes = block.bytes,
@@ -163,7 +165,9 @@ void* Memory::open(int device, const gpu::MemoryHandle& handle) {
   Handle from;
   std::memcpy(&from, handle.data(), sizeof from);
   if (from.magic != Handle::mark) return nullptr;
-  if (from.process == ::getpid()) fault("a process opens a block of its own");
+  if (from.process == ::getpid() && from.member == own_member()) {
+    fault("a process opens a block of its own");
+  }
   const bool open = std::getenv("SIMULATED_GPU_OPEN") != nullptr;
   if (open && from.by_program) fault("a program's block is opened, which MPI may have open");
   if (peers && std::strcmp(peers, "0") == 0) return nullptr;

@@ -19,8 +19,14 @@ namespace {
 /// Pieces of work of one queue that are done without delay: who gives so many at once waits long.
 constexpr std::size_t much_work = 16;
 
-/// Pieces that each device still does; less than 0 once it has failed.
-std::atomic<std::int64_t> pieces_left[devices] = {INT64_MAX, INT64_MAX};
+/// Pieces that each device of a member still does; less than 0 once it has failed.
+std::atomic<std::int64_t>& pieces_left(int device) {
+  struct Left {
+    std::atomic<std::int64_t> pieces[devices] = {INT64_MAX, INT64_MAX};
+  };
+  static OfMembers<Left> left;
+  return left.own().pieces[device];
+}
 
 unsigned next_seed() {
   static const char* const text = std::getenv("SIMULATED_GPU_SEED");
@@ -73,9 +79,9 @@ Access check_runs(int device, const void* buffer, const gpu::Runs& runs, bool wr
 
 }  // namespace
 
-void set_failing(int device, unsigned pieces) { pieces_left[device] = pieces; }
+void set_failing(int device, unsigned pieces) { pieces_left(device) = pieces; }
 
-bool is_failed(int device) { return pieces_left[device] < 0; }
+bool is_failed(int device) { return pieces_left(device) < 0; }
 
 Queue::Queue(int device, gpu::Priority priority, bool is_programs)
     : device_(device), priority_(priority), is_programs_(is_programs), random_(next_seed()) {
@@ -97,7 +103,7 @@ void Queue::use_thread() {
 }
 
 Queue::~Queue() {
-  const Call call(in_call_);
+  const Call call(calls_);
   {
     std::lock_guard lock(mutex_);
     if (!pieces_.empty()) fault("a queue is destroyed while it has work");
@@ -113,8 +119,8 @@ gpu::Event Queue::give(std::vector<Access> accesses, Work work, bool is_wait) {
   if (goes_ahead_) fault("copies go ahead, and no copy follows");
   const gpu::Event event = ++given_;
   if (!is_programs_ && pieces_.empty() &&
-      pieces_left[device_] <= 0) {  // as a device that fails tells at once
-    pieces_left[device_] = -1;
+      pieces_left(device_) <= 0) {  // as a device that fails tells at once
+    pieces_left(device_) = -1;
     failed_ = true;
     progress_->failed = true;
   }
@@ -136,8 +142,8 @@ void Queue::begin(Piece& piece) {
 
 void Queue::do_first(std::unique_lock<std::mutex>& lock) {
   Piece& piece = pieces_.front();
-  if (!is_programs_ && --pieces_left[device_] < 0) {
-    pieces_left[device_] = -1;
+  if (!is_programs_ && --pieces_left(device_) < 0) {
+    pieces_left(device_) = -1;
     failed_ = true;
     progress_->failed = true;
     pieces_.clear();
@@ -166,6 +172,7 @@ void Queue::do_first(std::unique_lock<std::mutex>& lock) {
 }
 
 void Queue::run(std::mt19937::result_type seed) {
+  be_member(calls_.member);
   std::mt19937 random(seed);
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -190,7 +197,7 @@ void Queue::finish() {
 }
 
 void Queue::drain() {
-  const Call call(in_call_);
+  const Call call(calls_);
   goes_ahead_ = false;
   finish();
   Memory::instance().end(name(), given_);
@@ -209,7 +216,7 @@ gpu::Event Queue::copy_ahead(void* to, const void* from, std::size_t bytes, std:
 }
 
 gpu::Event Queue::give_copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
-  const Call call(in_call_);
+  const Call call(calls_);
   Memory& memory = Memory::instance();
   bool pageable = false;
   for (const void* end : {static_cast<const void*>(to), from}) {
@@ -248,12 +255,12 @@ gpu::Event Queue::give_write(std::uint32_t* flag, std::uint32_t value) {
 }
 
 gpu::Event Queue::write(std::uint32_t* flag, std::uint32_t value) {
-  const Call call(in_call_);
+  const Call call(calls_);
   return give_write(flag, value);
 }
 
 gpu::Event Queue::wait(const std::uint32_t* flag, std::uint32_t value) {
-  const Call call(in_call_);
+  const Call call(calls_);
   check_flag(flag);
   use_thread();
   const auto work = [this, flag, value]() -> std::optional<gpu::Outcome> {
@@ -268,7 +275,7 @@ gpu::Event Queue::wait(const std::uint32_t* flag, std::uint32_t value) {
 }
 
 gpu::Event Queue::copy_near(std::span<const gpu::Copy> copies, std::uint32_t* flag) {
-  const Call call(in_call_);
+  const Call call(calls_);
   if (copies.empty() || copies.size() > most_copies) fault("%zu copies", copies.size());
   Memory& memory = Memory::instance();
   std::vector<Access> accesses;
@@ -326,7 +333,7 @@ gpu::Event Queue::last() {
 }
 
 void Queue::wait_for(const gpu::PriorWork& work) {
-  const Call call(in_call_);
+  const Call call(calls_);
   for (const Given::Mark& mark : static_cast<const Given&>(work).marks_) give_wait(mark);
 }
 
@@ -345,7 +352,7 @@ bool Queue::is_idle() {
 }
 
 bool Queue::signal(void* stream) {
-  const Call call(in_call_);
+  const Call call(calls_);
   Queue* const callers = stream_of(stream, device_);
   if (!callers || is_failed(device_)) return false;
   callers->give_wait(*this);
@@ -391,7 +398,7 @@ void Queue::drain_for_program() {
 }
 
 gpu::Event Queue::gather(void* packed, const void* buffer, const gpu::Runs& runs) {
-  const Call call(in_call_);
+  const Call call(calls_);
   std::size_t total = 0;
   const Access bounds = check_runs(device_, buffer, runs, false, total);
   Memory::instance().check(device_, packed, total);
@@ -407,7 +414,7 @@ gpu::Event Queue::gather(void* packed, const void* buffer, const gpu::Runs& runs
 }
 
 gpu::Event Queue::scatter(void* buffer, const void* packed, const gpu::Runs& runs) {
-  const Call call(in_call_);
+  const Call call(calls_);
   std::size_t total = 0;
   const Access bounds = check_runs(device_, buffer, runs, true, total);
   Memory::instance().check(device_, packed, total);
@@ -423,14 +430,14 @@ gpu::Event Queue::scatter(void* buffer, const void* packed, const gpu::Runs& run
 }
 
 Spec Queue::resolve(const Spec& spec, ElementType type, const void* elements, std::size_t count) {
-  const Call call(in_call_);
+  const Call call(calls_);
   Memory::instance().check(device_, elements, count * element_size(type));
   finish();
   return codec::resolve(spec, type, Memory::instance().view(elements), count);
 }
 
 gpu::State Queue::query(gpu::Event event, gpu::Outcome* outcome) {
-  const Call call(in_call_);
+  const Call call(calls_);
   std::unique_lock lock(mutex_);
   if (event == 0 || event > given_) fault("an event that no work has");
   if (!thread_.joinable() && event > done_ && !pieces_.empty() && --pieces_.front().looks == 0) {

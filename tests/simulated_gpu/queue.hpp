@@ -52,6 +52,12 @@ class Given final : public gpu::PriorWork {
   std::vector<Mark> marks_;
 };
 
+/// Who may call a queue, and whether somebody does.
+struct Calls {
+  const int member = own_member();
+  std::atomic<bool> is_under_way{false};
+};
+
 /// Where a joint sum left off.
 struct SumLeftOff {
   std::size_t round = 0;
@@ -148,7 +154,7 @@ class Queue final : public gpu::Queue {
   const gpu::Priority priority_;
   const bool is_programs_;
   std::mt19937 random_;  ///< the caller's; a thread has its own
-  std::atomic<bool> in_call_{false};
+  Calls calls_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Piece> pieces_;

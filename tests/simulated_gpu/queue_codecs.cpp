@@ -14,8 +14,15 @@
 namespace mpress::simulated {
 namespace {
 
-std::atomic<std::size_t> encoded{0}, measured{0};  ///< calls
-std::atomic<const int*> holding_decoders{nullptr};
+struct Codecs {
+  std::atomic<std::size_t> encoded{0}, measured{0};  ///< calls
+  std::atomic<const int*> holding_decoders{nullptr};
+};
+
+Codecs& codecs() {
+  static OfMembers<Codecs> all;
+  return all.own();
+}
 
 void check_codec(const Spec& spec, const void* payload, ElementType type, const void* elements) {
   if (spec.codec == Codec::none || spec.codec == Codec::automatic) fault("the spec has no codec");
@@ -27,8 +34,8 @@ void check_codec(const Spec& spec, const void* payload, ElementType type, const 
 
 }  // namespace
 
-std::size_t encode_calls() { return encoded; }
-std::size_t range_calls() { return measured; }
+std::size_t encode_calls() { return codecs().encoded; }
+std::size_t range_calls() { return codecs().measured; }
 
 /// `report` may be null.
 void Queue::prepare(gpu::Report* report) {
@@ -51,10 +58,10 @@ void Queue::publish(gpu::Report* report, gpu::Event event, const gpu::Outcome& o
 
 gpu::Event Queue::extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
                          std::uint32_t sequence) {
-  const Call call(in_call_);
+  const Call call(calls_);
   Memory::instance().check(device_, elements, count * element_size(type));
   check_reached(extent, sizeof *extent);
-  ++measured;
+  ++codecs().measured;
   use_thread();  // it is done although no host looks
   const auto work = [=, this, before = given_]() -> std::optional<gpu::Outcome> {
     const Extent found =
@@ -71,8 +78,8 @@ gpu::Event Queue::extent(ElementType type, const void* elements, std::size_t cou
 
 gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu::Piece> pieces,
                          gpu::RangeOf range, std::span<const Extent> extents) {
-  const Call call(in_call_);
-  ++encoded;
+  const Call call(calls_);
+  ++codecs().encoded;
   if (pieces.empty() || pieces.size() > most_pieces) fault("%zu pieces to encode", pieces.size());
   for (const gpu::Piece& piece : pieces) {
     check_codec(spec, piece.payload, type, piece.elements);
@@ -135,15 +142,15 @@ std::size_t size_of(std::size_t bytes, const gpu::Report* report, codec::Status&
   return report->bytes;
 }
 
-void hold_decoders(const int* flag) { holding_decoders = flag; }
+void hold_decoders(const int* flag) { codecs().holding_decoders = flag; }
 
 gpu::Event Queue::decode(const Spec& spec, ElementType type,
                          std::span<const gpu::Incoming> payloads, gpu::Combine how) {
-  const Call call(in_call_);
+  const Call call(calls_);
   if (payloads.empty() || payloads.size() > most_pieces) {
     fault("%zu payloads to decode", payloads.size());
   }
-  if (const int* const flag = holding_decoders) {
+  if (const int* const flag = codecs().holding_decoders) {
     use_thread();
     give_wait(flag);
   }
@@ -172,7 +179,7 @@ gpu::Event Queue::decode(const Spec& spec, ElementType type,
 }
 
 gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::Sum> sums) {
-  const Call call(in_call_);
+  const Call call(calls_);
   if (spec.codec != Codec::szp) fault("the spec's codec has no sums");
   if (sums.empty() || sums.size() > most_pieces) fault("%zu payloads to add", sums.size());
   gpu::Event first = 0;
@@ -237,7 +244,7 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
 
 gpu::Event Queue::combine(gpu::Combine how, ElementType type, std::span<const void* const> inputs,
                           void* out, std::size_t count, bool wide) {
-  const Call call(in_call_);
+  const Call call(calls_);
   if (inputs.size() > most_inputs) fault("%zu inputs to combine", inputs.size());
   const auto combine = [=](std::span<const void* const> views, void* view) {
     codec::combine_all(how, type, views, view, count, wide);
@@ -248,7 +255,7 @@ gpu::Event Queue::combine(gpu::Combine how, ElementType type, std::span<const vo
 gpu::Event Queue::combine_in_any_order(gpu::Combine how, ElementType type,
                                        std::span<const void* const> inputs, void* out,
                                        std::size_t count, const codec::szp::Grid& grid) {
-  const Call call(in_call_);
+  const Call call(calls_);
   const auto combine = [=](std::span<const void* const> views, void* view) {
     codec::combine_in_any_order(how, type, views, view, count, grid);
   };

@@ -175,7 +175,7 @@ class JointWork {
 }  // namespace
 
 gpu::Event Queue::combine_jointly(gpu::Combine how, ElementType type, const gpu::Joint& given) {
-  const Call call(in_call_);
+  const Call call(calls_);
   const std::size_t members = given.memory.size(), parts = given.begins.size() - 1;
   if (members < 2 || members > joint::most_members) fault("%zu members", members);
   if (parts != 1 && parts != members) fault("%zu parts of %zu members", parts, members);

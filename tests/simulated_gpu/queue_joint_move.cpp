@@ -116,7 +116,7 @@ class MoveWork {
 }  // namespace
 
 gpu::Event Queue::move_jointly(const gpu::JointMove& given) {
-  const Call call(in_call_);
+  const Call call(calls_);
   const std::size_t members = given.memory.size();
   if (members < 2 || members > joint::most_members) fault("%zu members", members);
   if (given.call == 0) fault("a joint call without a number");

@@ -326,7 +326,7 @@ class SumWork {
 }  // namespace
 
 gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
-  const Call call(in_call_);
+  const Call call(calls_);
   const std::size_t members = given.memory.size();
   if (members < 2 || members > joint::most_members) fault("%zu members", members);
   if (given.begins.size() != members || given.counts.size() != members ||

@@ -12,16 +12,17 @@ namespace mpress::simulated {
 
 inline constexpr int rubbish = 0xee;
 
-/// A queue is for one thread at a time.
+/// A queue is for one thread at a time, of the member that has opened it.
 class Call {
  public:
-  explicit Call(std::atomic<bool>& in_call) : in_call_(in_call) {
-    if (in_call_.exchange(true)) fault("two threads use a queue at once");
+  explicit Call(Calls& calls) : calls_(calls) {
+    if (own_member() != calls.member) fault("a queue of another member is used");
+    if (calls_.is_under_way.exchange(true)) fault("two threads use a queue at once");
   }
-  ~Call() { in_call_ = false; }
+  ~Call() { calls_.is_under_way = false; }
 
  private:
-  std::atomic<bool>& in_call_;
+  Calls& calls_;
 };
 
 inline Access reads(const void* memory, std::size_t bytes) {

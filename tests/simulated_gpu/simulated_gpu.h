@@ -17,6 +17,8 @@
  * been told that the others' work is done and was seen done. With SIMULATED_GPU_PEERS=0 the GPUs
  * cannot reach those of other processes. With SIMULATED_GPU_MAP=0 they cannot write to host memory
  * that processes share. With SIMULATED_GPU_SHARED=1 all of them say that they are the same one.
+ *
+ * Threads of a process may be members, each of which is to the others what another process is.
  */
 #ifndef SIMULATED_GPU_H
 #define SIMULATED_GPU_H
@@ -28,6 +30,10 @@ extern "C" {
 #endif
 
 enum { sim_devices = 2, sim_pinned = -1 };
+
+/* From now on this thread, and the queues and streams that it opens, are of that member, from 0 to
+ * 63; of member 0 until then. All that follows is of a member's own. */
+void sim_be_member(int member);
 
 /* How many devices the process sees: none where CUDA_VISIBLE_DEVICES is empty. */
 int sim_count(void);

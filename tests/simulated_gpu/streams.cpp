@@ -24,8 +24,8 @@ struct Streams {
 };
 
 Streams& streams() {
-  static auto* const immortal = new Streams;
-  return *immortal;
+  static OfMembers<Streams> all;
+  return all.own();
 }
 
 constexpr int none = -1;
