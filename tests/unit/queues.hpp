@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <span>
@@ -45,9 +47,12 @@ inline std::vector<std::byte> bytes_of(Queue& queue, const void* memory, std::si
 }
 
 inline std::vector<std::byte> noise(std::size_t bytes, unsigned seed) {
-  std::mt19937 random(seed);
+  std::mt19937_64 random(seed);
   std::vector<std::byte> result(bytes);
-  for (std::byte& b : result) b = static_cast<std::byte>(random());
+  for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
+    const std::uint64_t word = random();
+    std::memcpy(result.data() + at, &word, std::min(sizeof word, bytes - at));
+  }
   return result;
 }
 
