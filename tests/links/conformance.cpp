@@ -136,6 +136,24 @@ void wait_until_free(End& end, const Account& account) {
   });
 }
 
+/// Readers open what member 0 shares, which it does when it is needed.
+void connect(End& end) {
+  for (int round = 0; round < 2; ++round) {
+    if (end.member.rank != 0) end.link().connect(0, 0);
+    end.member.barrier();
+    const int readers[] = {1, 2};
+    Transfer none;
+    if (end.member.rank == 0) {
+      end.link().reserve({readers, end.device(), chunks, chunk_bytes, 0}, none);
+    }
+    if (none.chunks > 0) end.link().abandon(none);
+    end.member.barrier();
+  }
+  if (end.member.rank != 0) end.link().connect(0, 0);
+  end.member.barrier();
+  CHECK(end.member.rank != 0 || end.link().reaches(1));
+}
+
 /// One and several readers, blocks in order, of which the last is shorter.
 void blocks(End& end, Account& account) {
   const std::vector<std::vector<int>> all = {{1}, {2}, {1, 2}, {2, 1}};
@@ -296,6 +314,7 @@ void timed(ByChannel& end) {
 }  // namespace
 
 void conforms(End& end) {
+  connect(end);
   Account account;
   for (void (*const test)(End&, Account&) : {blocks, share, failure, unclaimed}) {
     test(end, account);
@@ -310,6 +329,7 @@ void conforms(ByChannel& end) {
 }
 
 void loses(End& end, void (*shut_down)(End&)) {
+  connect(end);
   Account account;
   std::signal(SIGUSR1, SIG_IGN);  // what MPICH's launcher tells the others with
   const char* folder = std::getenv("RANKS_FOLDER");

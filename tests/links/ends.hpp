@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "gpu/loaded_gpu.hpp"
@@ -96,24 +97,9 @@ class ByChannel final : public End {
   link::ChannelLink link_;
 };
 
-/// A link in memory that readers open, which nobody shares before it is needed.
-inline void connect(End& end) {
-  for (int round = 0; round < 2; ++round) {
-    if (end.member.rank != 0) end.link().connect(0, 0);
-    end.member.barrier();
-    const int readers[] = {1, 2};
-    link::Transfer none;
-    if (end.member.rank == 0) end.link().reserve({readers, 0, chunks, chunk_bytes, 0}, none);
-    if (none.chunks > 0) end.link().abandon(none);
-    end.member.barrier();
-  }
-  if (end.member.rank != 0) end.link().connect(0, 0);
-  end.member.barrier();
-}
-
 inline void choose_simulated_gpu() {
-  ::setenv("SIMULATED_GPU_DEVICES", "2", 0);
-  gpu::choose(MPRESS_SIMULATED_GPU);
+  static std::once_flag is_chosen;  // by one of the members that are threads
+  std::call_once(is_chosen, [] { gpu::choose(MPRESS_SIMULATED_GPU); });
   CHECK(gpu::gpu() != nullptr);
 }
 
@@ -126,7 +112,6 @@ class ByPeer final : public End {
     for (int r = 0; r < member.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
     link_.set_ranks(ranks, 64u << 20);
     queue_ = gpu::gpu()->open_queue(0);
-    connect(*this);
   }
   link::Link& link() override { return link_; }
   link::Link* other() override { return nullptr; }
@@ -161,8 +146,6 @@ class ByHost final : public End {
     link_.set_ranks(ranks, 64u << 20);
     queue_ = gpu::gpu()->open_queue(0);
     room_ = static_cast<std::byte*>(gpu::gpu()->allocate(gpu::Place::device, 0, chunk_bytes));
-    connect(*this);
-    CHECK(member.rank != 0 || link_.reaches(1));
   }
   link::Link& link() override { return link_; }
   link::Link* other() override { return nullptr; }

@@ -26,6 +26,9 @@ class Member {
 
   virtual void advance() {}
 
+  /// It will not do its part of the test any more.
+  virtual void give_up() {}
+
   /// Advances until `done()`; fails, and returns false, after a minute.
   template <typename Done>
   bool wait(Done done) {
@@ -34,6 +37,7 @@ class Member {
       advance();
       if (std::chrono::steady_clock::now() > end) {
         CHECK(!"in time");
+        give_up();
         return false;
       }
     }

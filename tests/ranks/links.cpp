@@ -1,4 +1,4 @@
-// Links between real ranks: the same cases as tests/unit/channel_link_test.cpp has between threads,
+// Links between real ranks: the same cases as tests/unit/links_test.cpp has between threads,
 // and processes that end.
 
 #include "links/conformance.hpp"
