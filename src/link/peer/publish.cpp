@@ -79,10 +79,11 @@ void PeerLink::acknowledge_all(const Transfer& transfer) {
   }
 }
 
+/// Slots of a transfer that was never laid out still speak of earlier ones.
 void PeerLink::abandon(const Transfer& transfer) {
   std::lock_guard lock(sending_);  // nobody reclaims it before all slots say so
-  fail(transfer);
   acknowledge_all(transfer);
+  release(transfer);
 }
 
 void PeerLink::cancel(std::uint64_t operation) {
