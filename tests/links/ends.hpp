@@ -45,6 +45,7 @@ class End {
   virtual bool frees_cancelled() const = 0;  ///< before the end
 
   Member& member;
+  link::Account account;  ///< for transfers of a test's
   std::uint64_t operations = 0;
 };
 
@@ -105,12 +106,12 @@ inline void choose_simulated_gpu() {
 
 class ByPeer final : public End {
  public:
-  explicit ByPeer(Member& member) : End(member) {
+  explicit ByPeer(Member& member, std::size_t limit = 64u << 20) : End(member) {
     choose_simulated_gpu();
     const auto all = member.of_all(link_.open(nonce, member.rank, true));
     std::vector<link::HostRank> ranks;
     for (int r = 0; r < member.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
-    link_.set_ranks(ranks, 64u << 20);
+    link_.set_ranks(ranks, limit);
     queue_ = gpu::gpu()->open_queue(0);
   }
   link::Link& link() override { return link_; }
@@ -131,6 +132,8 @@ class ByPeer final : public End {
     link_.free_memory();
   }
 
+  link::PeerLink& peer_link() { return link_; }
+
  private:
   link::PeerLink link_;
   std::unique_ptr<Queue> queue_;
@@ -138,12 +141,12 @@ class ByPeer final : public End {
 
 class ByHost final : public End {
  public:
-  explicit ByHost(Member& member) : End(member) {
+  explicit ByHost(Member& member, std::size_t limit = 64u << 20) : End(member) {
     choose_simulated_gpu();
     const auto all = member.of_all(link_.open(nonce, member.rank, true));
     std::vector<link::HostLink::Neighbour> ranks;
     for (int r = 0; r < member.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
-    link_.set_ranks(ranks, 64u << 20);
+    link_.set_ranks(ranks, limit);
     queue_ = gpu::gpu()->open_queue(0);
     room_ = static_cast<std::byte*>(gpu::gpu()->allocate(gpu::Place::device, 0, chunk_bytes));
   }
@@ -170,10 +173,32 @@ class ByHost final : public End {
     link_.free_memory();
   }
 
+  link::HostLink& host_link() { return link_; }
+
  private:
   link::HostLink link_;
   std::unique_ptr<Queue> queue_;
   std::byte* room_ = nullptr;
+};
+
+/// One of each.
+struct AllEnds {
+  AllEnds(Member& member, link::Channel& channel, std::size_t limit)
+      : channel(member, channel), peer(member, limit), host(member, limit) {}
+  /// Once all that went by memory has come free.
+  void close() {
+    peer.member.wait([&] {
+      peer.link().advance();
+      host.link().advance();
+      return peer.account.held() + host.account.held() == 0;
+    });
+    for (End* end : {all[1], all[2], all[0]}) end->close();
+  }
+
+  ByChannel channel;
+  ByPeer peer;
+  ByHost host;
+  const std::array<End*, 3> all{&channel, &peer, &host};  ///< as link::Kind
 };
 
 }  // namespace mpress::links

@@ -44,6 +44,9 @@ class Member {
     return true;
   }
 
+  unsigned up_to(std::size_t most) { return static_cast<unsigned>(random() % (most + 1)); }
+  bool one_in(unsigned many) { return random() % many == 0; }
+
   /// Lets the members be at different places.
   void dawdle() {
     switch (random() % 4) {

@@ -9,10 +9,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "link/channel/channel.hpp"
@@ -62,11 +65,40 @@ class Group {
   std::map<std::size_t, std::shared_ptr<Round>> rounds_;
 };
 
+/// Words of a test's own that members leave for others, who take them in any order. Thread-safe.
+template <class T>
+class Mail {
+ public:
+  explicit Mail(int members) : boxes_(static_cast<std::size_t>(members)) {}
+
+  void leave(int member, T word) {
+    const std::lock_guard lock(mutex_);
+    boxes_[static_cast<std::size_t>(member)].push_back(std::move(word));
+  }
+  /// The first or the last that was left for a member; nothing where there is none.
+  std::optional<T> take(int member, bool first) {
+    const std::lock_guard lock(mutex_);
+    std::deque<T>& box = boxes_[static_cast<std::size_t>(member)];
+    if (box.empty()) return std::nullopt;
+    const auto word = first ? box.begin() : std::prev(box.end());
+    std::optional<T> taken(std::move(*word));
+    box.erase(word);
+    return taken;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::deque<T>> boxes_;  ///< by member
+};
+
 /// A thread as a member of a test.
 class ThreadMember : public links::Member {
  public:
   struct Shared;
   ThreadMember(Shared& shared, int rank, int size, unsigned seed);
+  /// Another thread of that member's.
+  ThreadMember(const ThreadMember& member, unsigned seed)
+      : ThreadMember(member.shared_, member.rank, member.size, seed) {}
   void barrier() override;
   void send(std::span<const std::byte> data, int to) override;
   void receive(std::span<std::byte> data, int from) override;
