@@ -17,10 +17,9 @@ int BlockDecode::open(const OpaqueBlock& opaque) {
   const Location place = locate(job_, to_.buffer, *type_);
   device_ = place.device;
   const bool is_on_device = device_ != gpu::host;
-  const auto address = reinterpret_cast<std::uintptr_t>(to_.buffer);
   auto* elements = static_cast<std::byte*>(to_.buffer);
-  if (!type_->contiguous ||
-      (is_on_device ? address % element_size(cut.type) != 0 : !place.is_readable)) {
+  const bool is_reached = is_on_device || place.is_readable;
+  if (!type_->contiguous || !is_reached || !is_aligned(to_.buffer, device_, cut.type)) {
     packed_ = is_on_device ? job_.devices.take(device_, cut.bytes()) : job_.pool.take(cut.bytes());
     if (!packed_) return MPI_ERR_NO_MEM;
     elements = packed_.data();

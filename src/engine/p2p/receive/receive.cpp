@@ -23,14 +23,6 @@ struct Receive::Arrived {
 
 namespace {
 
-/// Can the chunks that a header announces come from this rank?
-bool can_come(Job& job, const wire::Header& header, int source) {
-  if (!job.chunks.is_open() || source == trace::any_peer) return false;
-  const link::Route route(header.route);
-  if (!Links::has(route.kind)) return false;
-  return job.links.of(route.kind).knows(source, route, header.chunks());
-}
-
 std::size_t bytes_of(const MPI_Status& status) {
   return static_cast<std::size_t>(mpi::counted::bytes_of(status));
 }
@@ -43,7 +35,7 @@ int Receive::deliver(Job& job, MPI_Status& status) {
   mpi.Test_cancelled(&status, &cancelled);
   const bool is_watched = place_ != Place::unwatched || is_delivered();
   if (!is_watched || cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return MPI_SUCCESS;
-  if (!is_delivered() && !chunks_) {
+  if (!is_delivered() && !incoming_) {
     const std::size_t bytes = bytes_of(status);
     if (wire::is_frame_size(bytes)) see_place(job);
     if (place_ == Place::remote) return settle_remote(job, bytes, status);
@@ -95,7 +87,7 @@ bool Receive::may_come_in_chunks(const Job& job) const {
 }
 
 bool Receive::is_all_there(Job& job, MPI_Request request) {
-  if (!chunks_) {
+  if (!incoming_) {
     // The status is asked for only where there is a header: MPI may raise what went wrong.
     if (!job.peek.is_complete(request)) return false;
     if (place_ == Place::remote && !is_contested_ &&
@@ -108,7 +100,7 @@ bool Receive::is_all_there(Job& job, MPI_Request request) {
     if (job.peek.status(request, status) != MPI_SUCCESS) return true;
     if (!collects(job, status)) return rescue(job, status);
   }
-  return chunks_->advance();
+  return incoming_->advance();
 }
 
 bool Receive::collects(Job& job, const MPI_Status& status) {
@@ -129,55 +121,25 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   job.has_got_frames.store(true, std::memory_order_relaxed);
   see_place(job);
   const int rank = comm_->world_rank(source);
-  if (!can_come(job, header, rank)) return false;
+  if (!Incoming::link_of(job, header, rank)) return false;
   if (device_ != gpu::host) job.forecast.header_came(capacity_);
-  const link::Route route(header.route);
-  link::Link& link = job.links.of(route.kind);
-  const bool is_near = device_ != gpu::host && link.lands_on(rank, route) == device_;
-  From from = is_near ? From::near : route.kind == link::Kind::peer ? From::device : From::host;
-  if (route.kind == link::Kind::channel && job.hands_devices_to_mpi()) from = From::rooms;
-  if (!open_pipeline(job, header, rank, from)) return false;
-  chunks_->open(link, route, travel_begin_ns_);
+  incoming_ = Incoming::from_link(job, header, rank, destination(job), travel_begin_ns_);
+  if (!incoming_) return false;
   if (place_ == Place::unwatched) place_ = Place::in_place;
   return true;
 }
 
-/// Finds room for the elements that a header tells of, and who decodes them. False where there is
-/// none.
-bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, From from) {
-  const Chunking cut = Chunking::of(header, source);
-  std::unique_ptr<Decoder> decoder;
+Destination Receive::destination(const Job& job) {
   if (op_.algorithm == 0 && job.gpu_aware && type_->contiguous) behind_ = default_work(device_);
   if (behind_ && behind_->query() == gpu::State::done) behind_ = nullptr;
-  const bool is_left = kept_in_ && is_kept_alone_ && cut.encodes();
+  const bool is_reached = is_readable_ || device_ != gpu::host;
   const bool is_shared = is_aside() || is_contested_;
-  chunks_to_ = is_left || (takes_in_place(header.type) && !is_shared)
-                   ? static_cast<std::byte*>(arguments_.buffer)
-                   : nullptr;
-  if (is_left) {
-    decoder = leaving_decoder(job, cut, *kept_in_, device_, from);
-  } else if (device_ != gpu::host) {
-    if (!chunks_to_) packed_ = job.devices.take(device_, header.raw_bytes());
-    if (!chunks_to_) chunks_to_ = packed_.data();
-    // What is kept is decoded from there.
-    const bool is_near = kept_in_ && cut.encodes() && from != From::rooms;
-    const From decoded_from = is_near ? From::near : from;
-    if (chunks_to_) {
-      decoder =
-          device_decoder(job, cut, device_, chunks_to_, decoded_from, packed_ ? nullptr : behind_);
-    }
-  }
-  if (!decoder) {  // into host memory, as a device without memory to spare has it, too
-    if (!chunks_to_ || device_ != gpu::host) {
-      packed_ = job.pool.take(header.raw_bytes());
-      chunks_to_ = packed_.data();
-      if (!packed_) return false;
-    }
-    decoder = host_decoder(job, cut, chunks_to_);
-  }
-  chunks_ = std::make_unique<ReceivePipeline>(job, cut, std::move(decoder), device_);
-  if (kept_in_) chunks_->keep_in(kept_in_, is_left);
-  return true;
+  return {static_cast<std::byte*>(arguments_.buffer),
+          device_,
+          type_->contiguous && is_reached && !is_shared,
+          behind_,
+          kept_in_,
+          is_kept_alone_};
 }
 
 void Receive::settle(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
@@ -246,16 +208,17 @@ int Receive::deliver_frame(Job& job, const Arrived& arrived, int source) {
   const wire::Header& header = arrived.header;
   if (header.chunk_bytes == 0) {
     if (header.raw_bytes() > capacity_) return MPI_ERR_TRUNCATE;
-    if (!open_pipeline(job, header, arrived.source, From::host)) {
+    incoming_ = Incoming::from_frame(job, header, arrived.source, destination(job),
+                                     arrived.data + wire::header_bytes);
+    if (!incoming_) {
       const trace::Key lost = key(job, arrived.source, header.spec.codec, trace::Way::whole);
       trace::add(job.record.row(lost).errors, 1);
       return MPI_ERR_NO_MEM;
     }
-    chunks_->open(arrived.data + wire::header_bytes, header.payload_bytes);
     return conclude(job);
   }
   if (collect(job, arrived.data, arrived.bytes, source)) return conclude(job);
-  if (!can_come(job, header, arrived.source)) {
+  if (!Incoming::link_of(job, header, arrived.source)) {
     trace::say("rank " + std::to_string(job.rank) + ": a frame announces chunks that cannot come");
     return job.corrupt_code;
   }
@@ -269,20 +232,21 @@ int Receive::deliver_frame(Job& job, const Arrived& arrived, int source) {
 /// Waits for the chunks that are still to come; then the message is the program's. Counts it, or
 /// that it could not be decoded.
 int Receive::conclude(Job& job) {
-  chunks_->await();
+  ReceivePipeline& chunks = incoming_->pipeline();
+  chunks.await();
   const std::uint64_t begin = trace::timeline.now();
-  const auto is_over = [&] { return chunks_->advance(); };
-  if (chunks_->is_here()) {
+  const auto is_over = [&] { return chunks.advance(); };
+  if (chunks.is_here()) {
     await_device(device_, is_over);
   } else {
     job.progress.wait_until(is_over);
   }
-  const std::unique_ptr<ReceivePipeline> chunks = std::move(chunks_);
-  const Chunking& cut = chunks->cut();
-  const bool is_whole = chunks->way() == trace::Way::whole;
+  const std::unique_ptr<Incoming> incoming = std::move(incoming_);
+  const Chunking& cut = chunks.cut();
+  const bool is_whole = chunks.way() == trace::Way::whole;
   if (device_ != gpu::host && !is_whole) job.links.connect(cut.peer, device_);
-  const std::size_t wire_bytes = (is_whole ? wire::frame_bytes(chunks->wire_bytes())
-                                           : wire::min_frame_bytes + chunks->wire_bytes());
+  const std::size_t wire_bytes = (is_whole ? wire::frame_bytes(chunks.wire_bytes())
+                                           : wire::min_frame_bytes + chunks.wire_bytes());
   if (is_whole && trace::timeline.is_on()) {
     trace::timeline.note({.begin_ns = begin,
                           .end_ns = trace::now_ns(),
@@ -293,25 +257,24 @@ int Receive::conclude(Job& job) {
                           .kind = trace::Kind::decode,
                           .codec = cut.spec.codec});
   }
-  trace::Row& row = job.record.row(key(job, cut.peer, cut.spec.codec, chunks->way()));
-  int code = job.code_of(chunks->status());
-  if (code == MPI_SUCCESS && chunks_to_ != arguments_.buffer) {
-    code = scatter(job, chunks_to_, cut.bytes());
+  trace::Row& row = job.record.row(key(job, cut.peer, cut.spec.codec, chunks.way()));
+  int code = job.code_of(chunks.status());
+  if (code == MPI_SUCCESS && !incoming->is_in_place()) {
+    code = scatter(job, incoming->elements(), cut.bytes());
   }
-  packed_.reset();
   if (code != MPI_SUCCESS) {
     trace::add(row.errors, 1);
     return code;
   }
   delivered_bytes_ = cut.bytes();
   trace::add_message(row, delivered_bytes_, wire_bytes);
-  trace::add(row.decode_ns, chunks->decode_ns());
+  trace::add(row.decode_ns, chunks.decode_ns());
   trace::add(row.wait_ns, waited_ns_);
-  trace::add(row.transfer_ns, chunks->transfer_ns());
-  if (arguments_.outcome && !is_kept_alone_) arguments_.outcome->add(chunks->bound());
+  trace::add(row.transfer_ns, chunks.transfer_ns());
+  if (arguments_.outcome && !is_kept_alone_) arguments_.outcome->add(chunks.bound());
   if (cut.encodes() && !is_kept_alone_) {
     const policy::Place place = device_ != gpu::host ? policy::Place::device : policy::Place::host;
-    job.policy.decoded(place, cut.spec.codec, delivered_bytes_, chunks->decode_ns());
+    job.policy.decoded(place, cut.spec.codec, delivered_bytes_, chunks.decode_ns());
   }
   note_message(cut.peer, cut.spec.codec, wire_bytes, cut.message);
   return MPI_SUCCESS;

@@ -12,10 +12,10 @@
 #include "core/devices.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
+#include "message/incoming.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "pipeline/receive_pipeline.hpp"
 #include "trace/record.hpp"
 #include "trace/timeline.hpp"
 #include "wire/frame.hpp"
@@ -90,7 +90,7 @@ class Receive {
   void contest() { is_contested_ = true; }
   bool is_contested() const { return is_contested_; }
   /// Does a decoder, or MPI, put its data where the program has its buffer, now?
-  bool fills_buffer() const { return chunks_ && chunks_to_ == arguments_.buffer; }
+  bool fills_buffer() const { return incoming_ && incoming_->is_in_place(); }
 
   // After watch(), whatever it returned: what to give to MPI.
   void* buffer() const { return staging_ ? staging_.data() : arguments_.buffer; }
@@ -136,16 +136,16 @@ class Receive {
   /// where it announces none that the program can have: accept() knows what to do.
   bool collect(Job& job, const std::byte* data, std::size_t bytes, int source);
 
-  bool is_collecting() const { return chunks_ != nullptr; }
+  bool is_collecting() const { return incoming_ != nullptr; }
 
   /// Must somebody take what has come for the sender to get on?
-  bool needs_host() const { return chunks_ && chunks_->needs_host(); }
+  bool needs_host() const { return incoming_ && incoming_->pipeline().needs_host(); }
 
   /// Once MPI has received the message, or its header: is nothing of it on its way any more?
-  bool has_come() const { return !chunks_ || chunks_->has_come(); }
+  bool has_come() const { return !incoming_ || incoming_->pipeline().has_come(); }
 
   /// After that: takes what has come, without waiting. True where deliver() will not wait.
-  bool collected() { return chunks_->advance(); }
+  bool collected() { return incoming_->advance(); }
 
   /// The same as accept() for a receive that is over with it: deliver() repeats what came of it.
   void settle(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status);
@@ -212,13 +212,12 @@ class Receive {
   void see_place(Job& job);
   void look_behind(const Job& job);
   bool is_on_device(const Job& job) const;
-  bool takes_in_place(ElementType type) const;
   bool stage(Job& job, Place place);
   bool stage_packed(Job& job);
   void receive_packed();
   int deliver_raw(Job& job, const Arrived& arrived);
   int deliver_frame(Job& job, const Arrived& arrived, int source);
-  bool open_pipeline(Job& job, const wire::Header& header, int source, From from);
+  Destination destination(const Job& job);
   int conclude(Job& job);
   trace::Key key(const Job& job, int source, Codec codec, trace::Way way) const;
   void note_message(int source, Codec codec, std::size_t wire_bytes, std::uint32_t message) const;
@@ -238,11 +237,9 @@ class Receive {
   Devices::Behind known_;
   bool is_readable_ = true;  ///< by the CPU
   memory::Buffer staging_;
-  memory::Buffer packed_;  ///< on the device: elements of a type with gaps, while chunks come
-  std::unique_ptr<ReceivePipeline> chunks_;  ///< set while they are collected
+  std::unique_ptr<Incoming> incoming_;  ///< set while data is collected
   std::shared_ptr<OpaqueBlock> kept_in_;
   bool is_kept_alone_ = false;
-  std::byte* chunks_to_ = nullptr;  ///< where their elements go, without gaps
   Place place_ = Place::unwatched;
   std::atomic<bool> is_contested_{false};
   /// Where not 0: float runs are received element by element, staged structures byte by byte. A

@@ -79,13 +79,6 @@ bool Receive::is_on_device(const Job& job) const {
   return is_seen_ ? device_ != gpu::host : job.receive_places.last_was_on_device();
 }
 
-/// Can the program's buffer take elements from a decoder? One on a device stores whole elements.
-bool Receive::takes_in_place(ElementType type) const {
-  const auto address = reinterpret_cast<std::uintptr_t>(arguments_.buffer);
-  if (!type_->contiguous) return false;
-  return is_readable_ || (device_ != gpu::host && address % element_size(type) == 0);
-}
-
 bool Receive::may_need_unpacking(Job& job, const ReceiveArguments& arguments) {
   if (!gpu::in_use()) return false;
   const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);

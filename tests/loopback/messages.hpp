@@ -1,0 +1,144 @@
+// Ranks that are threads, with all of messages below the binding: links, protocols, pipelines,
+// simulated GPUs. In the place of MPI's matching is a queue of envelopes.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "links/ends.hpp"
+#include "loopback/loopback.hpp"
+#include "message/message.hpp"
+#include "message/messaging.hpp"
+#include "simulated_gpu/simulated_gpu.h"
+
+namespace mpress::loopback {
+
+/// A rank's messages.
+class Rank final : public engine::Messaging {
+ public:
+  /// All members make one. `limit`: bytes that each link may hold.
+  Rank(links::Member& member, link::Channel& channel, std::size_t limit)
+      : Messaging(engine::Progress::Rounds{}), member_(member) {
+    links::choose_simulated_gpu();
+    rank = member.rank;
+    size = member.size;
+    nonce = links::nonce;
+    config.force = true;
+    config.pool_limit = limit;
+    policy.configure(true, {});
+    record.open({});  // in memory
+    policy::DeviceChunks device_chunks;
+    device_chunks.fill(chunk);
+    chunks.open(channel, chunk, chunk, device_chunks);
+    const auto segments = member.of_all(links.peer.open(nonce, rank, true));
+    const auto on_host = member.of_all(links.host.open(nonce, rank, true));
+    std::vector<link::HostRank> peers;
+    std::vector<link::HostLink::Neighbour> neighbours;
+    std::vector<engine::Endpoints::Neighbour> here;
+    for (int other = 0; other < size; ++other) {
+      const auto at = static_cast<std::size_t>(other);
+      peers.push_back({other, segments[at]});
+      neighbours.push_back({other, on_host[at]});
+      here.push_back({other, link::own_process()});
+    }
+    links.peer.set_ranks(peers, limit);
+    links.host.set_ranks(neighbours, limit);
+    endpoints.open(size, std::move(here));
+  }
+
+  /// Before its end, by all members.
+  void close() { CHECK(chunks.close()); }
+
+  static constexpr std::size_t chunk = 16 << 10;
+
+ private:
+  links::Member& member_;
+};
+
+/// Items of `run` bytes, each at the beginning of `stride` bytes.
+class Strided final : public engine::Layout {
+ public:
+  Strided(ElementType type, std::size_t run, std::size_t stride) : stride_(stride) {
+    size = run;
+    contiguous = run == stride;
+    element = type;
+  }
+  using Layout::runs_of;
+  std::shared_ptr<const gpu::Runs> runs_of(std::int64_t count, std::size_t bytes) const override {
+    CHECK(bytes >= static_cast<std::size_t>(count) * size);
+    gpu::RunList list;
+    list.add(0, size, static_cast<std::int64_t>(stride_), static_cast<std::uint64_t>(count));
+    return std::make_shared<const gpu::Runs>(list);
+  }
+  bool pack(const void* from, std::int64_t count, bool, std::byte* to, std::size_t) const override {
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::memcpy(to + i * static_cast<std::int64_t>(size),
+                  static_cast<const std::byte*>(from) + i * static_cast<std::int64_t>(stride_),
+                  size);
+    }
+    return true;
+  }
+  /// Bytes of a buffer of `count` items.
+  std::size_t extent(std::int64_t count) const {
+    return static_cast<std::size_t>(count) * stride_;
+  }
+
+ private:
+  const std::size_t stride_;
+};
+
+/// Memory of the program's, of a device or of the host, which may lie at any address.
+class Memory {
+ public:
+  Memory(int device, std::size_t bytes, std::size_t offset) : device_(device) {
+    if (device == gpu::host) {
+      host_.resize(bytes + offset);
+      data_ = host_.data() + offset;
+    } else {
+      block_ = static_cast<std::byte*>(sim_malloc(device, bytes + offset));
+      CHECK(block_ != nullptr);
+      data_ = block_ + offset;
+    }
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() {
+    if (block_) sim_free(block_);
+  }
+
+  std::byte* data() const { return data_; }
+  int device() const { return device_; }
+
+  /// As cudaMemcpy: a device gets it later, behind what its default stream holds.
+  void write(const std::byte* from, std::size_t bytes) {
+    if (bytes == 0) return;
+    if (device_ == gpu::host) {
+      std::memcpy(data_, from, bytes);
+    } else {
+      sim_copy_in(data_, from, bytes);
+    }
+  }
+  /// As cudaMemset.
+  void fill(std::size_t bytes) {
+    if (device_ != gpu::host && bytes > 0) sim_set(data_, 0x55, bytes);
+  }
+  std::vector<std::byte> read(std::size_t bytes) const {
+    std::vector<std::byte> result(bytes);
+    if (bytes == 0) return result;
+    if (device_ == gpu::host) {
+      std::memcpy(result.data(), data_, bytes);
+    } else {
+      sim_copy_out(result.data(), data_, bytes);
+    }
+    return result;
+  }
+
+ private:
+  const int device_;
+  std::vector<std::byte> host_;
+  std::byte* block_ = nullptr;
+  std::byte* data_ = nullptr;
+};
+
+}  // namespace mpress::loopback
