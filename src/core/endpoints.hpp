@@ -16,15 +16,10 @@ namespace mpress::engine {
 /// A rank of MPI_COMM_WORLD, and which links lead there.
 class Endpoint {
  public:
-  Endpoint(const Links& links, int rank, policy::Peer host)
-      : links_(links), rank_(rank), host_(host) {}
+  Endpoint(const Links& links, int rank, policy::Peer peer)
+      : links_(links), rank_(rank), peer_(peer) {}
 
-  /// Negative where the peer has no rank there, or none that is known.
-  int rank() const { return rank_; }
-
-  /// On this host, or on another one?
-  policy::Peer host() const { return host_; }
-  bool is_here() const { return host_ == policy::Peer::same_host; }
+  bool is_on_this_host() const { return peer_ == policy::Peer::same_host; }
 
   /// The first link that might bring blocks from devices there, now or once both have connected.
   link::Kind nearest() const { return links_.nearest(rank_); }
@@ -32,9 +27,9 @@ class Endpoint {
   /// The path of a message of `bytes` bytes in memory of `device`, as the policy sees it: the first
   /// link that reaches the rank now.
   policy::Path path(int device, std::size_t bytes) const {
-    if (device == gpu::host) return {policy::Place::host, host_};
+    if (device == gpu::host) return {policy::Place::host, peer_};
     const bool is_long = bytes >= links_.least_bytes_between_devices;
-    return {policy::Place::device, is_long ? peer_by(links_.nearest_open(rank_)) : host_};
+    return {policy::Place::device, is_long ? peer_by(links_.nearest_open(rank_)) : peer_};
   }
 
   /// The same of a link, whether or not it is open.
@@ -44,13 +39,13 @@ class Endpoint {
       case link::Kind::host: return policy::Peer::pinned;
       case link::Kind::channel: break;
     }
-    return host_;
+    return peer_;
   }
 
  private:
   const Links& links_;
   const int rank_;
-  const policy::Peer host_;
+  const policy::Peer peer_;  ///< on this host, or on another one
 };
 
 class Endpoints {
@@ -70,9 +65,9 @@ class Endpoints {
     of_host_ = std::move(of_host);
   }
 
-  Endpoint of(int rank) const { return {links_, rank, host_of(rank)}; }
+  Endpoint of(int rank) const { return {links_, rank, peer_of(rank)}; }
 
-  policy::Peer host_of(int rank) const {
+  policy::Peer peer_of(int rank) const {
     const auto at = static_cast<std::size_t>(rank);
     return at < is_here_.size() && is_here_[at] ? policy::Peer::same_host
                                                 : policy::Peer::other_host;

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "link/channel/channel_link.hpp"
 #include "link/host/host_link.hpp"
@@ -20,6 +19,7 @@ class Links {
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
 
+  link::Account held_for_channel;  ///< what messages on their way by the channel hold of memory
   link::PeerLink peer;
   link::HostLink host;
   link::ChannelLink channel;

@@ -1,4 +1,4 @@
-// Data with gaps in memory of devices: where it lies, and how it comes to memory that MPI takes.
+// Data with gaps in memory of devices: where it lies, and how it gets to other memory, packed.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ inline int device_of(Runtime& runtime, const void* buffer, const Layout& layout)
   return locate(runtime, buffer, layout).device;
 }
 
-/// Copies the data of a buffer on a device, packed, to `packed` in
-/// host memory, behind what `behind` names.
+/// Copies the data of a buffer on a device, in the order of its layout and without gaps, to
+/// `packed` in host memory, behind what `behind` names.
 Status pack_from_device(Runtime& runtime, int device, const void* buffer, std::int64_t count,
                         const Layout& layout, void* packed, std::size_t bytes,
                         const Devices::Behind& behind = nullptr);

@@ -90,8 +90,8 @@ struct Reservation {
   Account* account = nullptr;    ///< null: nobody counts
   trace::Event like = {};        ///< what the timeline shows of all its blocks
   bool may_exceed = false;       ///< what the account has room for
-  bool is_timed = false;         ///< readers tell how long it took; for the link by MPI
-  bool is_zero_copy = false;     ///< the caller has the memory; for the link by MPI
+  bool is_timed = false;         ///< readers tell how long it took; for the channel link
+  bool is_zero_copy = false;     ///< the caller has the memory; for the channel link
   /// Memory for so many blocks at a time is enough, as the writer asks is_free() for each; 0: for
   /// all. Links may give more.
   std::size_t window = 0;
@@ -137,7 +137,7 @@ struct Expected {
   bool as_they_are;            ///< blocks have just these sizes, and may be read several at once
   int device;                  ///< whose queues will read them, or the host
   ReceiveBuffers* buffers;     ///< outlives the Inbound
-  Link* other;                 ///< where blocks may come by instead: the link by MPI
+  Link* other;                 ///< where blocks may come by instead: the channel link
   std::uint64_t begin_ns = 0;  ///< when they set out, for a link that is paced; 0: when they come
 
   std::uint64_t bytes() const { return (chunks - 1) * chunk_bytes + last_bytes; }
@@ -266,7 +266,8 @@ class Link {
   /// Begins to receive the blocks of a transfer that is known.
   virtual std::unique_ptr<Inbound> receive(const Expected& expected) = 0;
 
-  /// The blocks of a transfer will not be asked for. False where they come all the same, by MPI.
+  /// The blocks of a transfer will not be asked for. False where they come all the same, by the
+  /// channel.
   virtual bool discard(int rank, Route route, std::uint64_t chunks) = 0;
 
  protected:

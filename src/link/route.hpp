@@ -13,7 +13,8 @@ enum class Kind : std::uint8_t {
 };
 
 struct Route {
-  std::uint32_t number = 0;  ///< of the transfer, as its sender counts; chunks by MPI: their tag
+  std::uint32_t number =
+      0;  ///< of the transfer, as its sender counts; by the channel: the tag of its blocks
   Kind kind = Kind::channel;
   std::uint32_t slot = 0;  ///< the first, of those of this reader
 

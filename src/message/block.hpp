@@ -25,12 +25,12 @@ struct BlockChoice {
 std::uint32_t next_number(Messaging& messaging);
 
 /// The link that reaches all readers, ranks in MPI_COMM_WORLD, with a block of `bytes` bytes in
-/// memory of `device`; MPI, where no other does.
+/// memory of `device`; the channel link, where no other does.
 link::Kind link_to(const Messaging& messaging, int device, std::size_t bytes,
                    std::span<const int> readers);
 
 /// Slots of that link that all readers have, where the device makes or brings the chunks. None
-/// where there is no room, or the link is by MPI.
+/// where there is no room, or it is the channel link.
 OpaqueBlock::Home find_home(Messaging& messaging, const Chunking& cut, int device, link::Kind kind,
                             std::span<const int> readers);
 

@@ -1,14 +1,12 @@
 #include "message/block_outlet.hpp"
 
-#include <cstring>
-
 #include "message/messaging.hpp"
 
 namespace mpress::engine {
 
 BlockOutlet::~BlockOutlet() {
   if (!copies_.empty()) queue_->drain();
-  if (!is_over_) link_.abandon(transfer_);
+  if (!is_over_) link_.fail(transfer_);  // readers may have heard of it
 }
 
 bool BlockOutlet::advance() {

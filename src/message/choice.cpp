@@ -49,10 +49,10 @@ bool is_short(const Messaging& messaging, const Message& message) {
   std::size_t usual = messaging.config.threshold;
   // What is believed of the host's links holds for messages in its memory.
   const std::size_t any_less =
-      message.device == gpu::host ? std::max(usual, policy::Links::least_bytes) : usual;
+      message.device == gpu::host ? std::max(usual, policy::LearnedLinks::least_bytes) : usual;
   if (message.bytes < any_less && !messaging.config.is_threshold_set &&
       message.peer != trace::any_peer) {
-    usual = messaging.policy.least_bytes(messaging.endpoints.host_of(message.peer), usual);
+    usual = messaging.policy.least_bytes(messaging.endpoints.peer_of(message.peer), usual);
   }
   return message.bytes < message.comm.hints.threshold(usual);
 }

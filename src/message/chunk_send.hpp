@@ -98,12 +98,12 @@ class ChunkSend {
   bool is_over_ = false;
 };
 
-/// Plans to send a message in chunks by MPI. Null, and `elements` is as before, where the message
-/// should go in one piece: memory is short, a device refuses, or the first chunk did not become
-/// smaller. That is encoded at once. Elements in host memory need a spec that names a codec, or are
-/// to be timed raw. They stay valid until advance() returns true, or lie in `packed`.
-std::unique_ptr<ChunkSend> send_by_mpi(Messaging& messaging, const Message& message,
-                                       const Choice& choice, Elements& elements);
+/// Plans to send a message in chunks by the channel. Null, and `elements` is as before, where the
+/// message should go in one piece: memory is short, a device refuses, or the first chunk did not
+/// become smaller. That is encoded at once. Elements in host memory need a spec that names a codec,
+/// or are to be timed raw. They stay valid until advance() returns true, or lie in `packed`.
+std::unique_ptr<ChunkSend> send_by_channel(Messaging& messaging, const Message& message,
+                                           const Choice& choice, Elements& elements);
 
 /// The same by slots of the peer link, for elements on a device and a message of any size from
 /// Links::least_bytes_between_devices on. Null where there are none that the peer has opened. Takes

@@ -42,7 +42,7 @@ std::size_t Chunks::least_chunk(std::size_t chunk_bytes,
 void Chunks::open(link::Channel& channel, std::size_t least, std::size_t chunk_bytes,
                   const policy::DeviceChunks& device_chunks) {
   slots_ = std::make_unique<Slots>(messaging_);
-  messaging_.held_for_channel.set_limit(messaging_.config.pool_limit);
+  messaging_.links.held_for_channel.set_limit(messaging_.config.pool_limit);
   messaging_.links.channel.open(channel, *slots_, messaging_.pacer);
   chunk_bytes_ = chunk_bytes;
   // A receive must be ready for chunks that are shorter than its own rank's.

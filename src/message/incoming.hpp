@@ -21,10 +21,10 @@ struct Messaging;
 
 /// Where the elements of a message are wanted.
 struct Destination {
-  std::byte* buffer;              ///< the program's
-  int device = gpu::host;         ///< whose memory that is
-  bool takes_elements = false;    ///< they lie there without gaps, and nothing else comes there
-  Devices::Behind behind = {};    ///< what work in the buffer comes behind, as Region has it
+  std::byte* buffer;            ///< the program's
+  int device = gpu::host;       ///< whose memory that is
+  bool takes_elements = false;  ///< they lie there without gaps, and nothing else comes there
+  Devices::Behind behind = {};  ///< what work in the buffer comes behind, as Region has it
   std::shared_ptr<OpaqueBlock> kept_in = {};  ///< set: what comes encoded is kept there, too
   bool is_kept_alone = false;                 ///< or there alone
 };
@@ -32,8 +32,7 @@ struct Destination {
 /// Can a decoder store elements of such a type at an address, in memory of a device or of the host?
 /// Devices store whole ones.
 inline bool is_aligned(const void* address, int device, ElementType type) {
-  return device == gpu::host ||
-         reinterpret_cast<std::uintptr_t>(address) % element_size(type) == 0;
+  return device == gpu::host || reinterpret_cast<std::uintptr_t>(address) % element_size(type) == 0;
 }
 
 class Incoming {

@@ -12,7 +12,6 @@
 #include "core/devices.hpp"
 #include "core/hints.hpp"
 #include "core/layout.hpp"
-#include "core/staging.hpp"
 #include "gpu/gpu.hpp"
 #include "link/route.hpp"
 #include "memory/buffer_pool.hpp"
@@ -106,13 +105,13 @@ trace::Reason reason_before_costs(const Messaging& messaging, const Message& mes
 /// Whether a kill switch holds for this message.
 bool is_switched_off(const Config& config, const Message& message);
 
-/// Bytes of elements in the chunks of this message where it goes by MPI; those of a long one in
-/// device memory are some times as long. 0: it goes in one piece.
-std::size_t mpi_chunk_bytes(const Messaging& messaging, const Message& message);
+/// Bytes of elements in the chunks of this message where it goes by the channel; those of a long
+/// one in device memory are some times as long. 0: it goes in one piece.
+std::size_t channel_chunk_bytes(const Messaging& messaging, const Message& message);
 
-/// Where it goes by MPI: in chunks, if it is compressed or in device memory?
+/// Where it goes by the channel: in chunks, if it is compressed or in device memory?
 inline bool is_cut(const Messaging& messaging, const Message& message) {
-  const std::size_t chunk_bytes = mpi_chunk_bytes(messaging, message);
+  const std::size_t chunk_bytes = channel_chunk_bytes(messaging, message);
   return chunk_bytes > 0 && message.bytes >= 2 * chunk_bytes;
 }
 
@@ -126,7 +125,8 @@ inline Spec no_codec() {
 /// What a header says of a chunk that is the whole message.
 std::size_t whole_chunk(std::size_t bytes);
 
-/// Where it is compressed and goes by MPI: does MPI get its payloads in memory of their device?
+/// Where it is compressed and goes by the channel: does that get its payloads in memory of their
+/// device?
 bool leaves_device(const Messaging& messaging, const Message& message);
 
 /// What the policy has to decide about.

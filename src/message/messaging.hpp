@@ -24,7 +24,6 @@ struct Messaging : Runtime {
 
   Chunks chunks{*this};
   Timings timings{*this};
-  link::Account held_for_channel;  ///< what messages on their way by the channel hold of memory
   /// Bytes that ranks of this host have on their way by its memory, of blocks that go in windows.
   std::size_t host_window = 0;
 

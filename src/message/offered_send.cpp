@@ -38,7 +38,7 @@ class OfferedSend final : public ChunkSend {
   bool proceed(bool waits_for_more) override;
   bool advance_offer(bool waits_for_more);
   void end(Status status, std::size_t sent_bytes);
-  bool open_by_mpi();
+  bool open_by_channel();
   bool open_slots();
   std::uint64_t took_ns() const override { return pipeline_ ? pipeline_->took_ns() : 0; }
 
@@ -59,15 +59,15 @@ class OfferedSend final : public ChunkSend {
 /// May a message for which the link has no memory end as chunks by MPI? Those take the host's; one
 /// that is longer than the limit may, but not when others hold so much already: a sender is not to
 /// run ahead of its receiver without end.
-bool may_go_by_mpi(const Messaging& messaging) {
-  return messaging.chunks.is_open() && messaging.held_for_channel.has_room(0);
+bool may_go_by_channel(const Messaging& messaging) {
+  return messaging.chunks.is_open() && messaging.links.held_for_channel.has_room(0);
 }
 
 bool OfferedSend::plan(const Elements& elements) {
   region_ = elements.region;
   const link::Reservation wanted = reservation(region_.device, cut().room(), nullptr);
   if (!link_.reserve(wanted, transfer_) &&
-      !(may_go_by_mpi(messaging_) &&
+      !(may_go_by_channel(messaging_) &&
         link_.reserve_bare(peer_, wanted.chunks, message_, transfer_))) {
     return false;
   }
@@ -79,16 +79,16 @@ bool OfferedSend::plan(const Elements& elements) {
   is_offered_ = exposure == link::Link::Exposure::offered;
   is_copied_ = exposure == link::Link::Exposure::impossible;
   if (is_offered_) return true;
-  if (!transfer_.memory) return link_.introduce(transfer_) && open_by_mpi();
+  if (!transfer_.memory) return link_.introduce(transfer_) && open_by_channel();
   link_.lay_out(transfer_);
   return open_slots();
 }
 
 /// The chunks come by MPI, of which the header says the tag.
-bool OfferedSend::open_by_mpi() {
+bool OfferedSend::open_by_channel() {
   link::Transfer transfer;
   link::Reservation wanted =
-      reservation(region_.device, cut().room(), &messaging_.held_for_channel);
+      reservation(region_.device, cut().room(), &messaging_.links.held_for_channel);
   wanted.may_exceed = true;
   if (!messaging_.links.channel.reserve(wanted, transfer)) return false;
   pipeline_.emplace(messaging_, messaging_.links.channel, transfer, cut());
@@ -128,7 +128,7 @@ bool OfferedSend::advance_offer(bool waits_for_more) {
           link_.parameters().offer_ns(region_.bytes(), link_.is_seen(transfer_))) {
         return false;
       }
-      if (!transfer_.memory && !pipeline_ && !open_by_mpi()) {
+      if (!transfer_.memory && !pipeline_ && !open_by_channel()) {
         if (!link_.fail(transfer_)) return false;
         end(refused(messaging_, region_.device), 0);
         break;

@@ -15,7 +15,7 @@ class PipelinedSend final : public ChunkSend {
  public:
   using ChunkSend::ChunkSend;
 
-  bool plan_by_mpi(Elements& elements, const SendCall& call);
+  bool plan_by_channel(Elements& elements, const SendCall& call);
   bool plan_by_peer(const Spec& spec, Elements& elements, const SendCall& call);
   bool plan_by_host(const Spec& spec, Elements& elements, const SendCall& call);
 
@@ -55,11 +55,11 @@ Chunking PipelinedSend::leave_bound_to_payloads(const Spec& spec) {
   return all;
 }
 
-bool PipelinedSend::plan_by_mpi(Elements& elements, const SendCall& call) {
+bool PipelinedSend::plan_by_channel(Elements& elements, const SendCall& call) {
   const Region& region = elements.region;
   link::Transfer transfer;
   if (!messaging_.links.channel.reserve(
-          reservation(region.device, cut().room(), &messaging_.held_for_channel), transfer)) {
+          reservation(region.device, cut().room(), &messaging_.links.held_for_channel), transfer)) {
     return false;
   }
   if (transfer.is_near) {
@@ -140,18 +140,18 @@ std::size_t lengthened(std::size_t base, const Message& message) {
 /// A raw message that is timed: chunks are few, and MPI moves several at once.
 std::size_t timed_chunk_bytes(std::size_t bytes) {
   constexpr std::size_t most = 16;
-  constexpr std::size_t least = policy::Links::least_bytes / 2;
+  constexpr std::size_t least = policy::LearnedLinks::least_bytes / 2;
   return std::clamp((bytes / most + 4095) / 4096 * 4096, least, wire::max_chunk_bytes);
 }
 
 }  // namespace
 
-std::size_t mpi_chunk_bytes(const Messaging& messaging, const Message& message) {
+std::size_t channel_chunk_bytes(const Messaging& messaging, const Message& message) {
   if (!messaging.chunks.is_open()) return 0;
   const std::size_t usual =
       message.device == gpu::host
           ? messaging.chunks.chunk_bytes()
-          : messaging.chunks.device_chunk_bytes(messaging.endpoints.host_of(message.peer));
+          : messaging.chunks.device_chunk_bytes(messaging.endpoints.peer_of(message.peer));
   const std::size_t bytes = message.comm.hints.chunk(usual);
   // The receiver must not take it for one that comes in one piece.
   return bytes == 0 ? 0 : std::max(bytes, messaging.chunks.least_chunk_bytes());
@@ -160,7 +160,7 @@ std::size_t mpi_chunk_bytes(const Messaging& messaging, const Message& message) 
 bool leaves_device(const Messaging& messaging, const Message& message) {
   return message.device != gpu::host && messaging.hands_devices_to_mpi() &&
          message.bytes >= messaging.links.least_bytes_between_devices &&
-         mpi_chunk_bytes(messaging, message) > 0;
+         channel_chunk_bytes(messaging, message) > 0;
 }
 
 std::size_t peer_chunk_bytes(const Messaging& messaging, std::size_t bytes, bool encodes) {
@@ -208,17 +208,17 @@ std::size_t block_chunk_bytes(const Messaging& messaging, const Message& message
       break;
     case link::Kind::channel:
       if (!is_cut(messaging, message)) return message.bytes;
-      chunk_bytes = lengthened(mpi_chunk_bytes(messaging, message), message);
+      chunk_bytes = lengthened(channel_chunk_bytes(messaging, message), message);
   }
   // A device takes all of them in one launch.
   const std::size_t least = (message.bytes + gpu::Queue::most_pieces - 1) / gpu::Queue::most_pieces;
   return std::min(std::max(chunk_bytes, whole_chunk(least)), message.bytes);
 }
 
-std::unique_ptr<ChunkSend> send_by_mpi(Messaging& messaging, const Message& message,
-                                       const Choice& choice, Elements& elements) {
+std::unique_ptr<ChunkSend> send_by_channel(Messaging& messaging, const Message& message,
+                                           const Choice& choice, Elements& elements) {
   const bool is_raw = choice.timing == policy::Timing::raw;
-  const std::size_t base = mpi_chunk_bytes(messaging, message);
+  const std::size_t base = channel_chunk_bytes(messaging, message);
   std::size_t chunk_bytes = is_raw ? timed_chunk_bytes(message.bytes) : lengthened(base, message);
   if (choice.spec.codec != Codec::none && leaves_device(messaging, message)) {
     chunk_bytes = std::min(policy::device_chunk(message.bytes, base), wire::max_chunk_bytes);
@@ -226,7 +226,7 @@ std::unique_ptr<ChunkSend> send_by_mpi(Messaging& messaging, const Message& mess
   auto send = std::make_unique<PipelinedSend>(messaging, message, choice.spec, elements.region,
                                               chunk_bytes);
   if (choice.timing != policy::Timing::none) send->time(*choice.subject);
-  if (!send->plan_by_mpi(elements, message.call)) return nullptr;
+  if (!send->plan_by_channel(elements, message.call)) return nullptr;
   return send;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "core/staging.hpp"
 #include "message/messaging.hpp"
 
 namespace mpress::engine {
@@ -31,7 +32,7 @@ Detour probe_link(const Messaging& messaging, const Message& message, bool is_en
       !may_be_announced(messaging, message)) {
     return Detour::unsuited;
   }
-  if (!messaging.endpoints.of(message.peer).is_here()) return Detour::other_host;
+  if (!messaging.endpoints.of(message.peer).is_on_this_host()) return Detour::other_host;
   if (message.bytes < messaging.links.least_bytes_between_devices) return Detour::brief;
   if (!(messaging.links.*link).is_open()) return Detour::closed;
   if (!(messaging.links.*link).may_reach(message.peer)) return Detour::unreachable;
@@ -95,7 +96,9 @@ std::optional<Status> start(Messaging& messaging, const Message& message, const 
   if (behind && is_pending(*behind)) {
     auto copied = send_by_peer(messaging, message, choice.spec, elements);
     if (copied) return announce(messaging, message, choice, std::move(copied), prepared);
-    await(messaging, message.device, behind);
+    if (const Status status = await(messaging, message.device, behind); !status.is_ok()) {
+      return status;
+    }
   }
   behind = nullptr;
   return announce(messaging, message, choice, send_by_offer(messaging, message, elements),
@@ -124,7 +127,7 @@ std::optional<Status> start(Messaging& messaging, const Message& message, const 
 /// The same by messages of MPI's: so that copies overlap with the wire, also where nothing is
 /// encoded; and a payload in memory of a device goes apart from its header, which the receiver's
 /// host reads.
-namespace pipelined_by_mpi {
+namespace pipelined_by_channel {
 
 Detour probe(const Messaging& messaging, const Message& message, const Choice& choice) {
   if (choice.timing == policy::Timing::raw) return Detour::none;
@@ -139,11 +142,11 @@ Detour probe(const Messaging& messaging, const Message& message, const Choice& c
 
 std::optional<Status> start(Messaging& messaging, const Message& message, const Choice& choice,
                             Elements& elements, Prepared& prepared) {
-  return announce(messaging, message, choice, send_by_mpi(messaging, message, choice, elements),
+  return announce(messaging, message, choice, send_by_channel(messaging, message, choice, elements),
                   prepared);
 }
 
-}  // namespace pipelined_by_mpi
+}  // namespace pipelined_by_channel
 
 /// MPI gets a frame with all of the data.
 namespace eager {
@@ -207,7 +210,7 @@ constexpr std::array table{
     Protocol{"pipelined, GPU to GPU", pipelined::probe<probe_peer>, pipelined::start<send_by_peer>},
     Protocol{"pipelined, pinned host memory", pipelined::probe<probe_host>,
              pipelined::start<send_by_host>},
-    Protocol{"pipelined, MPI", pipelined_by_mpi::probe, pipelined_by_mpi::start},
+    Protocol{"pipelined, MPI", pipelined_by_channel::probe, pipelined_by_channel::start},
     Protocol{"eager", eager::probe, eager::start},
     Protocol{"raw", raw::probe, raw::start},
 };

@@ -29,7 +29,9 @@ class Timings {
   bool is_open() const { return is_open_; }
 
   /// May receives of up to so many bytes bring one?
-  bool may_come(std::size_t bytes) const { return is_open_ && bytes >= policy::Links::least_bytes; }
+  bool may_come(std::size_t bytes) const {
+    return is_open_ && bytes >= policy::LearnedLinks::least_bytes;
+  }
 
   /// Hands the policy what was told; costs next to nothing where no message is under way.
   void collect() {

@@ -128,7 +128,7 @@ bool OpaqueBlock::encode_next() {
     const gpu::State state = encoder_->next(made);
     if (state == gpu::State::pending) return false;
     if (state == gpu::State::failed) {
-      status_ = encoder_->status();
+      status_.store(encoder_->status());
       end();
       break;
     }
@@ -181,7 +181,7 @@ void OpaqueBlock::note(std::uint64_t chunk, std::size_t bytes, bool is_elements)
 }
 
 void OpaqueBlock::give_up(Status status) {
-  status_ = status;
+  status_.store(status);
   is_made_.store(true, std::memory_order_release);
 }
 

@@ -35,23 +35,23 @@ constexpr std::uint32_t most_lost = 4;
 
 }  // namespace
 
-bool Links::is_near(double rate, double other) {
+bool LearnedLinks::is_near(double rate, double other) {
   return rate <= differ * other && other <= differ * rate;
 }
 
-void Links::set(Link& link, double rate) {
+void LearnedLinks::set(Link& link, double rate) {
   link.worth_bytes.store(static_cast<std::size_t>(worth_seconds * rate), std::memory_order_relaxed);
   link.rate.store(rate, std::memory_order_relaxed);
 }
 
-void Links::note(Link& link, double rate) {
+void LearnedLinks::note(Link& link, double rate) {
   link.seen[link.next++ % kept] = rate;
   std::array<double, kept> sorted = link.seen;
   std::sort(sorted.begin(), sorted.end());
   set(link, sorted[kept / 2]);
 }
 
-void Links::begin(Peer peer, double rate, Belief belief) {
+void LearnedLinks::begin(Peer peer, double rate, Belief belief) {
   std::lock_guard lock(mutex_);
   Link& link = of(peer);
   link.seen.fill(rate);
@@ -60,8 +60,8 @@ void Links::begin(Peer peer, double rate, Belief belief) {
   set(link, rate);
 }
 
-Timing Links::judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_seconds,
-                    double seconds, Clock clock) {
+Timing LearnedLinks::judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_seconds,
+                           double seconds, Clock clock) {
   if (bytes < least_bytes || rate(peer) == 0) return Timing::none;
   std::lock_guard lock(mutex_);
   Link& link = of(peer);
@@ -92,7 +92,8 @@ Timing Links::judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_se
   return Timing::as_it_is;
 }
 
-bool Links::observe(Peer peer, std::size_t wire_bytes, double seconds, double codec_seconds) {
+bool LearnedLinks::observe(Peer peer, std::size_t wire_bytes, double seconds,
+                           double codec_seconds) {
   if (wire_bytes == 0 || seconds <= 0 || rate(peer) == 0) return false;
   std::lock_guard lock(mutex_);
   Link& link = of(peer);
@@ -118,14 +119,14 @@ bool Links::observe(Peer peer, std::size_t wire_bytes, double seconds, double co
   return !was_for_short || !is_near(before, rate(peer));
 }
 
-void Links::hear(Peer peer, double rate) {
+void LearnedLinks::hear(Peer peer, double rate) {
   if (this->rate(peer) == 0 || !(rate > 0)) return;
   std::lock_guard lock(mutex_);
   of(peer).is_for_short.store(true, std::memory_order_relaxed);
   note(of(peer), rate);
 }
 
-void Links::lose(Peer peer, bool was_raw) {
+void LearnedLinks::lose(Peer peer, bool was_raw) {
   if (!was_raw) return;
   std::lock_guard lock(mutex_);
   Link& link = of(peer);

@@ -33,7 +33,7 @@ enum class Belief : std::uint8_t {
 /// Nanoseconds of one that goes on.
 using Clock = std::uint64_t (*)();
 
-class Links {
+class LearnedLinks {
  public:
   /// Shorter messages are not timed: what does not depend on size would hide the rate.
   static constexpr std::size_t least_bytes = 128 << 10;

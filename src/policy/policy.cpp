@@ -220,7 +220,7 @@ std::size_t Policy::least_bytes(Peer peer, std::size_t usual) const {
   const double rate = links_.rate(peer);
   // What is forced to be compressed is so from the same size on everywhere.
   if (rate == 0 || force_) return usual;
-  if (!links_.is_for_short(peer)) return std::max(usual, Links::least_bytes);
+  if (!links_.is_for_short(peer)) return std::max(usual, LearnedLinks::least_bytes);
   return std::clamp(links_.worth_bytes(peer), least_bytes_anywhere(usual), usual);
 }
 

@@ -102,10 +102,10 @@ class Policy {
   std::size_t least_bytes_anywhere(std::size_t usual) const;
 
   /// Is this message, of host memory, which goes as `is_encoded` says, to be timed? `clock`: as
-  /// of Links::judge().
+  /// of LearnedLinks::judge().
   Timing judge_timing(const Subject& subject, bool is_encoded, Clock clock);
 
-  /// A message that was timed; see Links::observe().
+  /// A message that was timed; see LearnedLinks::observe().
   bool timed(const Subject& subject, std::size_t wire_bytes, std::uint64_t ns, bool was_encoded);
   /// Another rank of this host has learned that links to such peers have this rate.
   void heard(Peer peer, double rate) {
@@ -186,7 +186,7 @@ class Policy {
   std::mutex learning_;
   std::array<CodecTimes, codec_count> between_devices_;  ///< once that is known
   std::atomic<bool> knows_devices_{false};
-  Links links_;
+  LearnedLinks links_;
   mutable Ratios seen_;  ///< on all communicators; a new one begins with these
   std::array<std::array<Speed, size_classes>, codec_count> speeds_;
 };

@@ -80,9 +80,7 @@ class Strided final : public engine::Layout {
     return true;
   }
   /// Bytes of a buffer of `count` items.
-  std::size_t extent(std::int64_t count) const {
-    return static_cast<std::size_t>(count) * stride_;
-  }
+  std::size_t extent(std::int64_t count) const { return static_cast<std::size_t>(count) * stride_; }
 
  private:
   const std::size_t stride_;

@@ -286,7 +286,7 @@ void short_messages_do_not_go_by_what_is_little_believed() {
   Policy policy;
   policy.configure(false, default_costs());
   policy.learn(Peer::same_host, 125e6, Belief::little);
-  CHECK(policy.least_bytes(Peer::same_host, usual) == Links::least_bytes);
+  CHECK(policy.least_bytes(Peer::same_host, usual) == LearnedLinks::least_bytes);
   CHECK(policy.least_bytes(Peer::same_host, 1 << 20) == 1 << 20);
   Subject message = message_of(1 << 20);
   message.path.peer = Peer::same_host;

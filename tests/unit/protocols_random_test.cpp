@@ -93,7 +93,6 @@ struct Sending {
   std::unique_ptr<engine::ChunkSend> chunks;
   trace::Row* row = nullptr;
   bool is_patient = true;  ///< offers stay open
-
 };
 
 /// A message that comes.
@@ -140,15 +139,15 @@ class Player {
     const std::size_t unit = element_size(type), run = unit * (1 + member_.up_to(3));
     // Memory that a rank sends one reader again and again is read where it is, sooner or later.
     const bool may_lend = kept_.use_count() == 1 && member_.one_in(3);
-    const std::size_t stride =
-        !may_lend && member_.one_in(3) ? run + unit * member_.up_to(2) : run;
+    const std::size_t stride = !may_lend && member_.one_in(3) ? run + unit * member_.up_to(2) : run;
     Sending one;
     one.layout = std::make_unique<loopback::Strided>(type, run, stride);
     const auto count = static_cast<std::int64_t>(may_lend ? lent_count : any_count());
     const std::size_t bytes = static_cast<std::size_t>(count) * run;
     Envelope envelope{rank_.rank, {}, type, {}, {}};
-    envelope.elements = type == ElementType::f32 ? elements_of<float>(bytes / unit, member_.random)
-                                                 : elements_of<double>(bytes / unit, member_.random);
+    envelope.elements = type == ElementType::f32
+                            ? elements_of<float>(bytes / unit, member_.random)
+                            : elements_of<double>(bytes / unit, member_.random);
     Bytes laid(one.layout->extent(count));
     for (std::int64_t i = 0; i < count; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -166,8 +165,15 @@ class Player {
     const engine::SendCall call{trace::Op::send, Family::p2p, may_lend || member_.one_in(2)};
     const unsigned distance = may_lend ? 1 : 1 + member_.up_to(members - 2);
     const int to = (rank_.rank + static_cast<int>(distance)) % members;
-    engine::Message message{call, one.memory->data(), count, *one.layout, settings, to, bytes,
-                            one.memory->device(), one.memory->device() == gpu::host};
+    engine::Message message{call,
+                            one.memory->data(),
+                            count,
+                            *one.layout,
+                            settings,
+                            to,
+                            bytes,
+                            one.memory->device(),
+                            one.memory->device() == gpu::host};
     message.behind = engine::default_work(message.device);
     const bool encodes = envelope.spec.codec != Codec::none && bytes >= wire::min_frame_bytes;
     if (!encodes) envelope.spec = engine::no_codec();
@@ -275,12 +281,11 @@ int main() {
     Game game;
     loopback::run(members, seed, [&](loopback::ThreadMember& member) {
       sim_be_member(member.rank);
-      const auto rank =
-          std::make_unique<loopback::Rank>(member, group.channel(member.rank), limit);
+      const auto rank = std::make_unique<loopback::Rank>(member, group.channel(member.rank), limit);
       Player(member, game, *rank).play();
       member.barrier();
       rank->close();
-      CHECK(rank->held_for_channel.held() == 0);
+      CHECK(rank->links.held_for_channel.held() == 0);
     });
     CHECK(group.unclaimed() == 0);
     const trace::Way between_devices = are_linked ? trace::Way::peer : trace::Way::host;

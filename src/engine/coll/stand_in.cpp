@@ -76,7 +76,7 @@ bool StandIn::list(Job& job, const void* buffer, const Blocks& blocks, Pieces& p
     if (type->contiguous) {
       piece->runs.add(block.offset, bytes);
     } else {
-      piece->runs.add(mpi::list_runs(type->layout, block.count), block.offset);
+      piece->runs.add(mpi::list_runs(type->handle, block.count), block.offset);
     }
   }
   return true;

@@ -1,10 +1,9 @@
-// The state of mpress in one process of a job, as far as it is MPI's; the rest is the Runtime's.
+// The state of mpress in one process of a job, as far as it is MPI's; the rest is Messaging's.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <string>
 
 #include "engine/coll/methods.hpp"
 #include "engine/job/context.hpp"
@@ -38,7 +37,8 @@ class Job final : public Messaging {
   link::Account kept_on_host;  ///< what communicators keep of the host link's memory
   /// Is a kernel left to a device, or may one be? One at a time (JointKernel).
   std::atomic<bool> has_kernel_in_stream{false};
-  std::size_t least_reduced_bytes = 64 * 1024;        ///< the same of a reduction, of a rank's part
+  std::size_t least_reduced_bytes =
+      64 * 1024;  ///< of a rank's part, that links between devices sum
   std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's
   bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own
   bool threaded = false;     ///< MPI_THREAD_MULTIPLE

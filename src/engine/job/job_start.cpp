@@ -213,13 +213,15 @@ Fact fact_of(Fact first, std::size_t codec) {
 
 /// Bytes of the shortest messages that this rank may send as a frame or a header. What it learns of
 /// links may lower the usual threshold; devices send headers from a size of their own on.
-std::size_t least_framed(const Job& job) {
+std::size_t least_framed(const Job& job, std::size_t least_chunk) {
   const Config& config = job.config;
   if (job.pacer.active() || config.trace > 0) return 0;
   const bool may_learn = !config.is_threshold_set && lacks_costs(job);
   const std::size_t least =
       may_learn ? job.policy.least_bytes_anywhere(config.threshold) : config.threshold;
-  return gpu::may_come() ? std::min(least, least_by_links(job)) : least;
+  if (!gpu::may_come()) return least;
+  const bool are_cut = !job.gpu_aware && least_chunk > 0;  // raw messages of devices that MPI has
+  return std::min({least, least_by_links(job), are_cut ? 2 * least_chunk : least});
 }
 
 /// What the members of a communicator tell each other when it gets a context.
@@ -245,7 +247,7 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   const bool may_send_from_devices = gpu::may_come() && (!job.gpu_aware || sends_from_devices);
   facts[Fact::ever_sends_frames] = job.policy.may_compress_host() || may_send_from_devices ||
                                    job.pacer.active() || job.config.trace > 0;
-  facts[Fact::least_framed] = least_framed(job);
+  facts[Fact::least_framed] = least_framed(job, static_cast<std::size_t>(facts[Fact::least_chunk]));
   facts[Fact::may_see_gpus] = gpu::in_use() || gpu::may_come();
   facts[Fact::gpu_aware] = job.gpu_aware;
   facts[Fact::has_hook] = mpi::has_progress_hook();

@@ -286,7 +286,7 @@ Probed probe_links(Job& job, const Context& world) {
     Exchange exchange(job, world.comm(), partners);
     const bool has_partner = exchange.has_partner();
     const policy::Peer peer =
-        has_partner ? job.endpoints.host_of(partners.to) : policy::Peer::other_host;
+        has_partner ? job.endpoints.peer_of(partners.to) : policy::Peer::other_host;
     const double known = has_partner ? learned[static_cast<std::size_t>(peer)] : 0;
     const bool is_confirmed = confirms(exchange, known);
     const Found found = is_confirmed ? Found{known, true} : rate_of(exchange, fastest);

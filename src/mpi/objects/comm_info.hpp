@@ -31,7 +31,8 @@ class GraphNote {
   virtual ~GraphNote() = default;
 };
 
-struct CommInfo : engine::CommSettings {  ///< whose hints a duplicate inherits
+/// A duplicate inherits the hints.
+struct CommInfo : engine::CommSettings {
   CommInfo() = default;
   CommInfo(const CommInfo&) = delete;
   CommInfo& operator=(const CommInfo&) = delete;

@@ -8,12 +8,13 @@
 namespace mpress::mpi {
 
 /// `count` items of `type`.
-struct Layout {
+struct TypedCount {
   MPI_Count count;
   MPI_Datatype type;
 };
 
 /// Copies what lies at `from` to `to`, which takes as much or more. Returns an MPI error code.
-int relayout(const void* from, const Layout& from_layout, void* to, const Layout& to_layout);
+int relayout(const void* from, const TypedCount& from_layout, void* to,
+             const TypedCount& to_layout);
 
 }  // namespace mpress::mpi

@@ -143,7 +143,7 @@ std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
   MPI_Count true_lb = 0, true_extent = 0;
   calls().Type_get_true_extent_x(type, &true_lb, &true_extent);
   info->first_byte = static_cast<std::ptrdiff_t>(true_lb);
-  info->layout = type;
+  info->handle = type;
   if (!info->contiguous) info->runs = std::make_shared<TypeInfo::KnownRuns>();
   if (!predefined) calls().Type_set_attr(type, keyval(), nullptr);
   return info;
@@ -154,8 +154,8 @@ std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
 std::shared_ptr<TypeInfo> lasting(std::shared_ptr<TypeInfo> info) {
   if (info->contiguous || info->is_predefined) return info;
   struct Lasting : TypeInfo {
-    explicit Lasting(const TypeInfo& of) : TypeInfo(of), kept(of.layout, of.is_predefined) {
-      layout = kept.get();
+    explicit Lasting(const TypeInfo& of) : TypeInfo(of), kept(of.handle, of.is_predefined) {
+      handle = kept.get();
     }
     const KeptType kept;
   };

@@ -17,7 +17,7 @@ namespace mpress::mpi {
 struct TypeInfo : engine::Layout {
   bool is_predefined = false;
   std::size_t leading_floats = 0;           ///< bytes of one float type that it begins with
-  MPI_Datatype layout = MPI_DATATYPE_NULL;  ///< the type itself, or what lasting() has made of it
+  MPI_Datatype handle = MPI_DATATYPE_NULL;  ///< the type itself, or what lasting() has made of it
   /// Of a type with gaps.
   struct KnownRuns {
     std::once_flag first_made;
@@ -49,7 +49,7 @@ std::shared_ptr<TypeInfo> type_info(MPI_Datatype type);
 /// type.
 std::shared_ptr<const TypeInfo> glance_at_type(MPI_Datatype type);
 
-/// The same entry with a layout that lasts as long as it, whatever the program frees: for what goes
+/// The same entry with a handle that lasts as long as it, whatever the program frees: for what goes
 /// on after the call. That of a type without gaps, which nobody asks MPI about, is as it was.
 std::shared_ptr<TypeInfo> lasting(std::shared_ptr<TypeInfo> info);
 

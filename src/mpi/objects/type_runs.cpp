@@ -202,7 +202,7 @@ RunList list_runs(MPI_Datatype type, MPI_Count count, std::size_t bytes) {
 /// regular.
 std::shared_ptr<const gpu::Runs> TypeInfo::runs_of(std::int64_t count, std::size_t bytes) const {
   if (bytes < static_cast<std::size_t>(count) * size) {
-    return std::make_shared<const gpu::Runs>(list_runs(layout, count, bytes));
+    return std::make_shared<const gpu::Runs>(list_runs(handle, count, bytes));
   }
   KnownRuns& known = *runs;
   {
@@ -210,7 +210,7 @@ std::shared_ptr<const gpu::Runs> TypeInfo::runs_of(std::int64_t count, std::size
     if (known.all && known.count == count) return known.all;
   }
   constexpr std::size_t most_kept = 64 * 1024;
-  auto found = std::make_shared<const gpu::Runs>(list_runs(layout, count));
+  auto found = std::make_shared<const gpu::Runs>(list_runs(handle, count));
   if (found->listed().size() <= most_kept) {
     const std::lock_guard lock(known.mutex);
     known.all = found;
@@ -296,7 +296,7 @@ const RunList& first_runs(const TypeInfo& type) {
   TypeInfo::KnownRuns& known = *type.runs;
   std::call_once(known.first_made, [&] {
     const auto items = static_cast<MPI_Count>(wire::min_frame_bytes / type.size + 1);
-    known.first = list_runs(type.layout, items, wire::min_frame_bytes);
+    known.first = list_runs(type.handle, items, wire::min_frame_bytes);
   });
   return known.first;
 }
@@ -309,9 +309,9 @@ bool TypeInfo::pack(const void* from, std::int64_t count, bool is_readable, std:
   }
   if (from == MPI_BOTTOM) {
     const auto packed = static_cast<MPI_Count>(bytes / packed_unit());
-    return relayout(from, {count, layout}, to, {packed, packed_type()}) == MPI_SUCCESS;
+    return relayout(from, {count, handle}, to, {packed, packed_type()}) == MPI_SUCCESS;
   }
-  return counted::Pack(from, count, layout, to, static_cast<MPI_Count>(bytes), self_comm()) ==
+  return counted::Pack(from, count, handle, to, static_cast<MPI_Count>(bytes), self_comm()) ==
          MPI_SUCCESS;
 }
 

@@ -64,8 +64,8 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
   }
   const memory::Buffer packed = job.devices.take_pinned(device, bytes);
   if (!packed) return job.code_of(short_of_memory(job, device));
-  const mpi::Layout elements{static_cast<MPI_Count>(bytes / from_type->packed_unit()),
-                             from_type->packed_type()};
+  const mpi::TypedCount elements{static_cast<MPI_Count>(bytes / from_type->packed_unit()),
+                                 from_type->packed_type()};
   const int code = from_device != gpu::host
                        ? job.code_of(pack_from_device(job, from_device, from.data, from.count,
                                                       *from_type, packed.data(), bytes))

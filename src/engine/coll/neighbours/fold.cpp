@@ -58,7 +58,7 @@ int Fold::combine(const void* from, void* into) {
   if (!laid_out_) return MPI_ERR_NO_MEM;
   void* const a = laid_out_.data() + first_;
   void* const b = laid_out_.data() + room_ + first_;
-  const mpi::Layout packed{packed_count_, packed_type_}, own{count_, type_};
+  const mpi::TypedCount packed{packed_count_, packed_type_}, own{count_, type_};
   int code = mpi::relayout(from, packed, a, own);
   if (code == MPI_SUCCESS) code = mpi::relayout(into, packed, b, own);
   if (code == MPI_SUCCESS) code = reduce(a, b);

@@ -52,10 +52,10 @@ int BlockDecode::lay_out(std::size_t bytes) {
       mpi::copy_regular(bare, {to_.buffer, type_.get(), to_.count})) {
     return MPI_SUCCESS;
   }
-  const mpi::Layout laid{static_cast<MPI_Count>(bytes / type_->packed_unit()),
-                         type_->packed_type()};
+  const mpi::TypedCount laid{static_cast<MPI_Count>(bytes / type_->packed_unit()),
+                             type_->packed_type()};
   return mpi::relayout(packed_.data(), laid, to_.buffer,
-                       type_->contiguous ? laid : mpi::Layout{to_.count, type_->layout});
+                       type_->contiguous ? laid : mpi::TypedCount{to_.count, type_->handle});
 }
 
 }  // namespace mpress::engine

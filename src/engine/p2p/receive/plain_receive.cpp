@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/staging.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/blocking_receive.hpp"
 #include "gpu/loaded_gpu.hpp"
@@ -19,11 +20,19 @@ ReceiveArguments in_bytes(const ReceiveArguments& posted, std::size_t room) {
   return {posted.buffer, static_cast<MPI_Count>(room), MPI_BYTE, MPI_COMM_NULL, posted.outcome};
 }
 
-/// Does MPI receive it in one way, whichever memory it lies in? Some are looked up, for statistics.
+/// Does MPI receive it in one way, whichever memory it lies in?
 bool is_alike_anywhere(Job& job, const ReceiveArguments& arguments, std::size_t room,
                        bool expects_frames) {
   if (!expects_frames) return !Receive::may_need_unpacking(job, arguments);
-  return job.raw_is_mpis && !job.forecast.expects(room) && !job.receive_places.is_due();
+  return job.raw_is_mpis && !job.forecast.expects(room);
+}
+
+/// One of many is looked up, for statistics, and as a step towards a link between devices.
+int device_if_due(Job& job, const ReceiveArguments& arguments, const mpi::TypeInfo& type) {
+  if (!job.raw_is_mpis || !gpu::in_use() || !job.receive_places.is_due()) return gpu::host;
+  const int device = device_of(job, arguments.buffer, type);
+  job.receive_places.note(device != gpu::host);
+  return device;
 }
 
 /// Counts a message that is no frame.
@@ -58,7 +67,8 @@ std::optional<PlainReceive> PlainReceive::of(Job& job, const ReceiveArguments& a
     posted.count = static_cast<MPI_Count>(room / type->packed_unit());
     posted.type = type->packed_type();
   }
-  return PlainReceive(posted, room, expects_frames);
+  const int device = expects_frames ? device_if_due(job, arguments, *type) : gpu::host;
+  return PlainReceive(posted, room, expects_frames, device);
 }
 
 int PlainReceive::end(Job& job, trace::Op op, const StatusOf& status, std::uint64_t begin_ns,
@@ -76,6 +86,7 @@ int PlainReceive::end(Job& job, trace::Op op, const StatusOf& status, std::uint6
       return delivered == MPI_SUCCESS ? code : comm->raise(delivered);
     }
   }
+  if (device_ != gpu::host) job.links.connect(comm->world_rank((*status).MPI_SOURCE), device_);
   if (expects_frames_) count_raw(job, op, posted_.buffer, *comm, *status, begin_ns);
   return code;
 }
@@ -84,13 +95,25 @@ PlainRequest::PlainRequest(const PlainReceive& plain, trace::Op op,
                            std::shared_ptr<mpi::CommInfo> comm)
     : arguments_(in_bytes(plain.posted(), plain.room())), op_(op), comm_(std::move(comm)) {}
 
+bool PlainRequest::finds_frame(Job& job, const MPI_Status& status) {
+  if (found_) return true;
+  if (!wire::is_frame_size(bytes_of(status))) return false;
+  auto receive = std::make_unique<Receive>();
+  if (receive->finds_frame(job, op_, arguments_, comm_, status)) found_ = std::move(receive);
+  return found_ != nullptr;
+}
+
+bool PlainRequest::settle(Job& job, MPI_Request request) {
+  MPI_Status status;
+  if (!Request::settle(job, request)) return false;
+  if (job.peek.status(request, status) != MPI_SUCCESS || !finds_frame(job, status)) return true;
+  if (!found_->is_delivered() && !found_->is_all_there(job, request)) return false;
+  found_->deliver(job, status);  // whose error the call that completes it tells
+  return true;
+}
+
 Ending PlainRequest::finish(Job& job, MPI_Status& status) {
-  if (!found_) {
-    if (!wire::is_frame_size(bytes_of(status))) return {};
-    auto receive = std::make_unique<Receive>();
-    if (!receive->finds_frame(job, op_, arguments_, comm_, status)) return {};
-    found_ = std::move(receive);
-  }
+  if (!finds_frame(job, status)) return {};
   const int code = found_->deliver(job, status);
   return {code, code == MPI_SUCCESS ? nullptr : comm_};
 }

@@ -1,10 +1,11 @@
-// Receives that MPI has as the program calls them: into memory without gaps.
+// Receives that MPI has in the program's own buffer, where nothing is prepared: into memory without
+// gaps.
 //
 // What comes may be looked at where it lies once MPI is done, and need be only where its size is a
 // frame's. So nothing is noted before. Calls that return before the message is there leave only
-// such receives plain as expect no frame (Job::least_watched_bytes): of those a request keeps just
-// enough to find one all the same. A sender's threshold may be another one by a hint, and where a
-// receive has too little room, a header could seem to be all of the message.
+// such receives plain as expect no frame (Messaging::least_watched_bytes): of those a request keeps
+// just enough to find one all the same. A sender's threshold may be another one by a hint, and
+// where a receive has too little room, a header could seem to be all of the message.
 #pragma once
 
 #include <cstddef>
@@ -42,12 +43,13 @@ class PlainReceive {
   int end(Job& job, trace::Op op, const StatusOf& status, std::uint64_t begin_ns, int code) const;
 
  private:
-  PlainReceive(const ReceiveArguments& posted, std::size_t room, bool expects_frames)
-      : posted_(posted), room_(room), expects_frames_(expects_frames) {}
+  PlainReceive(const ReceiveArguments& posted, std::size_t room, bool expects_frames, int device)
+      : posted_(posted), room_(room), expects_frames_(expects_frames), device_(device) {}
 
   ReceiveArguments posted_;
   std::size_t room_;
   bool expects_frames_;
+  int device_;  ///< whose memory it is, if that was looked up
 };
 
 /// What is kept of one that expects no frame, and that the program completes later.
@@ -56,9 +58,12 @@ class PlainRequest final : public Request {
   PlainRequest(const PlainReceive& plain, trace::Op op, std::shared_ptr<mpi::CommInfo> comm);
 
   Ending finish(Job& job, MPI_Status& status) override;
+  bool settle(Job& job, MPI_Request request) override;
   bool is_counted() const override { return false; }
 
  private:
+  bool finds_frame(Job& job, const MPI_Status& status);
+
   const ReceiveArguments arguments_;
   const trace::Op op_;
   const std::shared_ptr<mpi::CommInfo> comm_;

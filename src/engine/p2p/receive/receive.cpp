@@ -6,7 +6,6 @@
 
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
-#include "link/route.hpp"
 #include "mpi/calls/counted.hpp"
 #include "trace/message.hpp"
 
@@ -83,7 +82,7 @@ bool Receive::may_come_in_chunks(const Job& job) const {
   if (job.chunks.may_come_cut(capacity_)) return true;
   if (device_ == gpu::host && job.timings.may_come(capacity_)) return true;
   if (!job.chunks.is_open() || capacity_ < job.links.least_bytes_between_devices) return false;
-  return job.gets_device_chunks || (device_ != gpu::host && (job.links.are_used_between_devices()));
+  return job.gets_device_chunks || (device_ != gpu::host && job.links.are_used_between_devices());
 }
 
 bool Receive::is_all_there(Job& job, MPI_Request request) {

@@ -66,8 +66,9 @@ class Receive {
   /// The same for a message that MPI has matched, and that is no frame.
   bool watch_matched(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
-  /// The same for a message that MPI has received, with `status`, into a buffer without gaps, where
-  /// nothing was prepared. False where it is no frame. Of the arguments, `comm` stands for theirs.
+  /// Takes over a message that MPI has received, with `status`, into a buffer without gaps, where
+  /// nothing was prepared. False where it is no frame, as far as the CPU can look. `comm` replaces
+  /// the communicator of the arguments.
   bool finds_frame(Job& job, trace::Called op, const ReceiveArguments& arguments,
                    std::shared_ptr<mpi::CommInfo> comm, const MPI_Status& status);
 

@@ -137,6 +137,7 @@ bool Receive::finds_frame(Job& job, trace::Called op, const ReceiveArguments& ar
   find_place(job);
   comm_ = std::move(comm);
   place_ = is_readable_ ? Place::in_place : Place::remote;
+  if (place_ == Place::remote) return true;  // deliver() looks, and tells where a device refuses
   Beginning room;
   wire::Header header;
   const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(status));
@@ -277,10 +278,10 @@ int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
       mpi::copy_regular(bare, {arguments_.buffer, type_.get(), arguments_.count})) {
     return MPI_SUCCESS;
   }
-  const mpi::Layout from{static_cast<MPI_Count>(bytes / type_->packed_unit()),
-                         type_->packed_type()};
+  const mpi::TypedCount from{static_cast<MPI_Count>(bytes / type_->packed_unit()),
+                             type_->packed_type()};
   return mpi::relayout(packed, from, arguments_.buffer,
-                       type_->contiguous ? from : mpi::Layout{arguments_.count, type_->layout});
+                       type_->contiguous ? from : mpi::TypedCount{arguments_.count, type_->handle});
 }
 
 }  // namespace mpress::engine

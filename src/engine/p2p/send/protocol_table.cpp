@@ -149,7 +149,7 @@ std::string text_of(const Sender& from, const Range& range, std::size_t end) {
 /// A rank of this host, or of another; -1: there is none.
 int peer_of_kind(const Job& job, policy::Peer kind) {
   for (int rank = 0; rank < job.size; ++rank) {
-    if (rank != job.rank && job.endpoints.host_of(rank) == kind) return rank;
+    if (rank != job.rank && job.endpoints.peer_of(rank) == kind) return rank;
   }
   return -1;
 }

@@ -111,7 +111,7 @@ std::uint32_t lasting(Reason reason) {
 bool tells_of_link(const Job& job, const Message& message, Reason reason) {
   return (reason == Reason::policy || reason == Reason::unknown) && message.device == gpu::host &&
          job.timings.may_come(message.bytes) &&
-         job.policy.rate(job.endpoints.host_of(message.peer)) != 0;
+         job.policy.rate(job.endpoints.peer_of(message.peer)) != 0;
 }
 
 /// Would MPI get a message, which it gets for this reason, also if it lay elsewhere? Asked of MPIs
