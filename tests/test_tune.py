@@ -347,11 +347,10 @@ def test_messages_by_host_memory_are_judged_by_their_own_costs(judged, capfd, ti
 
 
 @pytest.mark.parametrize("nbytes", [64 << 10, 1 << 20])
-def test_raw_messages_are_whose_way_is_faster(mpi, judged, nbytes):
+def test_raw_messages_are_whose_way_is_faster(profiled, judged, nbytes):
     """Under an MPI that takes memory of GPUs; by size."""
-    code = "from mpi4py import MPI; print(MPI.Get_library_version())"
-    text = execute([BIN / "python", "-c", code], mpi.env).stdout
-    by_mpi = f"mpi = {_core.mpi_name(text)}; transport = gpu-aware; message = "
+    transport = f"{profiled.transport} gpu-aware".lstrip()
+    by_mpi = f"mpi = {profiled.mpi}; transport = {transport}; message = "
     links = {
         "same-host": by_mpi + "65536:1e-6 1048576:9e-5",
         "linked": "message = 65536:2e-6 1048576:2e-5",
