@@ -109,6 +109,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Programs keep what they free: a third of their time went into pages given back and asked for.
     os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 30))
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(32 << 20))  # the most that glibc takes
+    # Workers and ranks load what has been compiled: a rank's modules may take longer than it runs.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     where_time_goes.pytest_configure(config)
     is_extended = "not extended" not in config.option.markexpr
     settings.register_profile("mpress", deadline=None, max_examples=60 if is_extended else 20)
