@@ -25,7 +25,7 @@ def test_data_arrives_while_the_sender_computes(mpi, mpi_program, mpress_run, tm
     assert done.stdout.endswith("ok\n"), done.output
 
 
-@pytest.mark.parametrize(("threads", "rounds"), [("1", "12"), ("3", "8")])
+@pytest.mark.parametrize(("threads", "rounds"), [("1", "6"), ("3", "4")])
 def test_everything_else_stays_right(threads, rounds, mpi, mpi_program, mpress_run):
     if refuses(mpi):
         return  # the test above shows that
@@ -61,7 +61,7 @@ def test_on_devices(mpi, mpi_program, mpress_run, simulated_gpu):
     if refuses(mpi):
         return  # see above
     env = simulated_gpu | THREAD | {"MPRESS_CHUNK": "16K"}
-    options = ["--seed", "4", "--rounds", "8", "--devices", "--threads", "3"]
+    options = ["--seed", "4", "--rounds", "4", "--devices", "--threads", "3"]
     done = mpress_run(2, mpi_program("stress"), options, options=FORCED, env=env, timeout=300)
     assert done.status == 0, done.output
 

@@ -10,7 +10,7 @@ import pytest
 MOST = 8 << 10
 RANKS = 2
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
-CHUNK = {"MPRESS_CHUNK": "64K"}
+CHUNK = {"MPRESS_CHUNK": "16K"}
 
 
 def needs(done) -> dict[str, int]:

@@ -8,7 +8,7 @@
 #include "painted.h"
 #include "simulated_gpu.h"
 
-enum { most = 40000 }; /* five chunks of 64 KB */
+enum { most = 10000 }; /* five chunks of 16 KB */
 static const int sizes[] = {1, 60, 1000, 5000, most};
 enum { number_of_sizes = sizeof sizes / sizeof sizes[0] };
 static double host[4][most];
