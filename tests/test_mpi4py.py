@@ -46,9 +46,18 @@ def without_duplicates(modules, but=()):
     return tuple(name if name in but else f"{name}.*[!p]" for name in modules)
 
 
-# Duplicates where they are cheap, of messages and of collective calls. Pack calls are MPI's alone.
+def of_world(modules):
+    """Of the suite's cases, those of all ranks: neither duplicates nor MPI_COMM_SELF."""
+    return tuple(f"{name}.*World" for name in modules)
+
+
+# Duplicates and MPI_COMM_SELF where they are cheap, of messages and of collective calls. Pack calls
+# are MPI's alone.
 FEW_OF_ARRAYS = (
-    *without_duplicates(OF_ARRAYS[:-1], ("p2p_buf_matched", "cco_nb_buf", "cco_vec_inter")),
+    "p2p_buf_matched", "cco_nb_buf", "cco_vec_inter",
+    *without_duplicates(("p2p_buf", "cco_buf", "cco_buf_inter")),
+    *of_world(("cco_vec", "cco_nb_vec", "cco_ngh_buf", "cco_pr_buf", "cco_pr_vec",
+               "cco_pr_ngh_buf")),
     "pack.*[!f]",
 )  # fmt: skip
 
@@ -133,7 +142,7 @@ def cupy_env(request, mpi4py_env) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("ranks", "modules", "least"),
     [
-        (2, FEW_OF_ARRAYS, 200),
+        (2, FEW_OF_ARRAYS, 150),
         *(pytest.param(n, OF_ARRAYS, 300, marks=pytest.mark.extended) for n in (2, 3)),
     ],
 )
