@@ -153,10 +153,28 @@ def test_in_the_progress_thread(seed, mpi, mpi_program, mpress_run, simulated_gp
         assert served(done)
 
 
-@pytest.mark.parametrize("codec", [FORCED, ("--codec", "none")], ids=["mpc", "none"])
+RAW = ("--codec", "none")
+
+
 @pytest.mark.parametrize(
-    ("link", "form"),
-    [("auto", ""), ("mpi", ""), ("host", ""), ("auto", "immediate"), ("auto", "persistent")],
+    ("link", "form", "codec"),
+    [
+        ("auto", "", RAW),
+        ("mpi", "", FORCED),
+        ("host", "", RAW),
+        ("auto", "immediate", FORCED),
+        ("auto", "persistent", RAW),
+        *(
+            pytest.param(*one, marks=EXTENDED)
+            for one in (
+                ("auto", "", FORCED),  # as the next test has it, between blocks
+                ("mpi", "", RAW),
+                ("host", "", FORCED),
+                ("auto", "immediate", RAW),
+                ("auto", "persistent", FORCED),
+            )
+        ),
+    ],
 )
 def test_a_device_that_fails(link, form, codec, mpi, mpi_program, mpress_run, simulated_gpu):
     if form and mpi.name == "abi":

@@ -90,15 +90,21 @@ def test_what_comes_is_passed_on_before_it_is_decoded(way, mpi, mpi_program, mpr
     checked(mpress_run(3, mpi_program("device_passing_on"), ["1", "2", "12000"], options, env=env))
 
 
+# What is left unreceived comes last. MPICH 5.0 may crash where it cancels a send after others.
+ALONE = [["cancelled sends"], *([part] for part, count in PARTS.items() if count is None)]
+TOGETHER = [*sorted(part for part in PARTS if [part] not in ALONE and part != "unreceived"),
+            "unreceived"]  # fmt: skip
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("part", PARTS)
-def test_what_mpi_promises(part, setting, mpi_program, mpress_run, linked):
+@pytest.mark.parametrize("parts", [TOGETHER, *ALONE], ids=lambda parts: parts[0])
+def test_what_mpi_promises(parts, setting, mpi_program, mpress_run, linked):
     options, env = SETTINGS[setting]
     program = mpi_program("device_linked")
-    done = checked(mpress_run(2, program, [part], options, {**env, **linked}))
+    done = checked(mpress_run(2, program, parts, options, {**env, **linked}))
     count = done.report["totals"]["peer_messages"]
-    if PARTS[part] is not None:
-        assert count == PARTS[part]
+    if all(PARTS[part] is not None for part in parts):
+        assert count == sum(PARTS[part] for part in parts)
     else:
         assert 0 < count < done.report["totals"]["messages"]
 
@@ -237,9 +243,23 @@ def test_who_can_open(ranks, without, setting, mpi_program, mpress_run, linked):
         assert done.stderr.count(said) == (receiver in without)
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("part", ["at once", "while under way", "host"])
-@pytest.mark.parametrize("without", [(), (1,)])
+PLAIN, CUT = SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("part", "setting", "without"),
+    [
+        pytest.param(part, setting, without, marks=marks)
+        for part, others in (
+            ("at once", [(PLAIN, (1,)), (CUT, ())]),
+            ("while under way", [(PLAIN, ()), (CUT, ()), (CUT, (1,))]),
+            ("host", [(PLAIN, ()), (CUT, (1,))]),
+        )
+        for setting in SETTINGS
+        for without in ((), (1,))
+        for marks in [() if (setting, without) in others else pytest.mark.extended]
+    ],
+)
 def test_ways_that_change(part, without, setting, mpi_program, mpress_run, linked):
     options, env = SETTINGS[setting]
     arguments = [part, *map(str, without)]

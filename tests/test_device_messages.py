@@ -269,9 +269,25 @@ def test_data_with_gaps_on_the_host(chunk, mpi_program, mpress_run, simulated_gp
     assert (totals(done)["chunked_messages"] > 0) == (chunk != "0")
 
 
-@pytest.mark.parametrize("lacking", ["device memory", "pinned memory", "some of both", "devices"])
-@pytest.mark.parametrize("options", [(), ("--codec", "mpc", "--force")])
-@pytest.mark.parametrize("link", ["mpi", "peer"])
+ENCODED = ("--codec", "mpc", "--force")
+
+
+@pytest.mark.parametrize(
+    ("lacking", "link", "options"),
+    [
+        # All pairs of two of the three.
+        ("device memory", "mpi", ENCODED), ("device memory", "peer", ()),
+        ("some of both", "mpi", ()), ("some of both", "peer", ENCODED),
+        ("pinned memory", "mpi", ENCODED), ("pinned memory", "peer", ()),
+        ("devices", "mpi", ()), ("devices", "peer", ENCODED),
+        *(pytest.param(*one, marks=EXTENDED) for one in (
+            ("device memory", "mpi", ()), ("device memory", "peer", ENCODED),
+            ("some of both", "mpi", ENCODED), ("some of both", "peer", ()),
+            ("pinned memory", "mpi", ()), ("pinned memory", "peer", ENCODED),
+            ("devices", "mpi", ENCODED), ("devices", "peer", ()),
+        )),
+    ],
+)  # fmt: skip
 def test_what_devices_lack(link, options, lacking, mpi_program, mpress_run, simulated_gpu):
     env = {**simulated_gpu, "SIMULATED_GPU_LEAKS": "shared", "MPRESS_LINK": link}
     done = mpress_run(2, mpi_program("device_limits"), [lacking], options=options, env=env)

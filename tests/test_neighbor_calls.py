@@ -54,8 +54,19 @@ def test_switched_off(mpi_program, mpress_run):
     assert served(done) == set()
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "combining", "direct", "digits", "lines", "ring"])
-@pytest.mark.parametrize("ranks", [1, 4, pytest.param(6, marks=EXTENDED), 8])
+ALGORITHMS = ("auto", "combining", "direct", "digits", "lines", "ring")
+USUAL = {1: ("auto",), 4: ("auto", "digits", "lines"), 8: ("combining", "direct", "digits", "ring")}
+"""Of `make test`: schedule_neighbourhoods_test has all of them, of more ranks than these."""
+
+
+@pytest.mark.parametrize(
+    ("ranks", "algorithm"),
+    [
+        pytest.param(n, one, marks=() if one in USUAL.get(n, ()) else EXTENDED)
+        for n in (1, 4, 6, 8)
+        for one in ALGORITHMS
+    ],
+)
 def test_isomorphic_graphs(ranks, algorithm, mpi_program, mpress_run):
     arguments = [str(ranks), "10", algorithm]
     done = mpress_run(ranks, mpi_program("isomorphic_graphs"), arguments, ("--codec", "none"))
