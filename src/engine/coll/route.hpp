@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "config/config.hpp"
@@ -72,6 +73,9 @@ bool may_have_kernels(const Config& config);
 
 /// Has this process any communicator whose reductions have the same bits in any order of the ranks?
 bool may_be_reproducible(const Job& job);
+
+/// Says once that a reduction does not have what was asked for; the first member does.
+void tell_unserved(const Job& job, const Operands& operands, const std::string& why);
 
 /// Local: no other rank is asked, and nothing begins.
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);

@@ -1,0 +1,149 @@
+// The part of a collective call's routing that asks no other rank: what its arguments, and facts
+// that all ranks share, tell of it.
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "engine/coll/blocks/blocks.hpp"
+#include "engine/coll/reduce/reduction.hpp"
+#include "engine/coll/route.hpp"
+#include "engine/job/job.hpp"
+#include "mpi/objects/type_info.hpp"
+#include "trace/message.hpp"
+#include "wire/frame.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// Bytes of a block, of a call of which all ranks know them: where they differ, the mean.
+std::size_t block_bytes(const Operands& operands) {
+  const bool sends = operands.send.reads.number() > 0;
+  const Operand& receive = operands.receive;
+  const Blocks& data = receive.writes.number() > 0 ? receive.writes : receive.reads;
+  const Blocks& blocks = sends && data.number() < 2 ? operands.send.reads : data;
+  const int number = blocks.is_even() ? std::min(blocks.number(), 1) : blocks.number();
+  std::size_t bytes = 0;
+  for (int i = 0; i < number; ++i) {
+    const Block block = blocks[i];
+    const auto type = block.count > 0 ? mpi::type_info(block.type) : nullptr;
+    if (type) bytes += type->size * static_cast<std::size_t>(block.count);
+  }
+  return number > 0 ? bytes / static_cast<std::size_t>(number) : 0;
+}
+
+/// What each rank brings; 0 where mpress does not serve such a reduction.
+std::size_t reduced_bytes(const Operands& operands) {
+  const std::optional<Reduction> reduction = reduction_of(operands);
+  if (!reduction || operands.size < 2) return 0;
+  return static_cast<std::size_t>(reduction->count) * element_size(reduction->type);
+}
+
+/// Is it a reduction that has the same bits in any order of what is brought? Members say so before
+/// the communicator's context is made.
+bool is_reproducible(const Job& job, const Collective& call, const Operands& operands) {
+  if (!call.reduces || !may_be_reproducible(job) || operands.size < 2 ||
+      job.config.is_disabled(call.family))
+    return false;
+  const std::optional<Reduction> reduction = reduction_of(operands);
+  if (!reduction || reduction->count == 0) return false;
+  const auto comm = mpi::comm_info(operands.comm);
+  if (!comm) return false;
+  const auto* const context = static_cast<const Context*>(comm->attached());
+  return context ? context->is_reproducible() : comm->hints.reproducible(job.config.reproducible);
+}
+
+/// May a context be made without waiting for it?
+bool may_be_made(const Job& job, const mpi::CommInfo& comm) {
+  return comm.attached() || comm.comm == MPI_COMM_WORLD || job.collectives.makes_contexts;
+}
+
+}  // namespace
+
+void tell_unserved(const Job& job, const Operands& operands, const std::string& why) {
+  static std::atomic<bool> has_told{false};
+  const auto comm = mpi::comm_info(operands.comm);
+  const bool is_first = comm && !comm->world_ranks.empty() && comm->world_ranks[0] == job.rank;
+  if (!is_first || has_told.exchange(true)) return;
+  trace::say(
+      "rank " + std::to_string(job.rank) +
+      ": the bits of a reduction may depend on the order of the ranks, as MPI serves it: " + why);
+}
+
+bool may_have_kernels(const Config& config) { return config.link != "mpi"; }
+
+std::size_t least_long(const Job& job) {
+  return std::max(wire::min_frame_bytes, job.config.threshold);
+}
+
+bool may_be_reproducible(const Job& job) {
+  return job.config.reproducible || mpi::CommHints::any_reproducible();
+}
+
+Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
+  if (!operands.known || job.config.is_disabled(call.family)) return {};
+  const bool is_kept = is_reproducible(job, call, operands);
+  if (is_kept && !job.chunks.is_open()) {
+    tell_unserved(job, operands, "without chunks mpress serves no collective calls");
+  }
+  // A rank that blocks in MPI could not send what another's MPI_Wait needs.
+  if (form != Form::blocking && !job.collectives.immediate) {
+    if (is_kept) tell_unserved(job, operands, "it does not block, and there is no progress thread");
+    return {};
+  }
+  // In place, where every rank says so.
+  if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
+  const std::size_t all_bytes = call.reduces ? reduced_bytes(operands) : 0;
+  const std::size_t bytes = call.has_own_counts ? 0
+                            : call.reduces ? all_bytes / static_cast<std::size_t>(operands.size)
+                                           : block_bytes(operands);
+  const bool may_be_long = call.has_own_counts || bytes >= least_long(job);
+  // With what is shorter MPI is faster, wherever it lies.
+  Candidate found;
+  found.bytes = bytes;
+  const Gains& gains = operands.asked ? job.collectives.most : job.collectives.usual;
+  found.may_compress = gains.any() && may_be_long;
+  // A reduction takes two messages, and work between them, each of which waits for a turn where
+  // ranks share a device.
+  const std::size_t least =
+      call.reduces ? job.least_reduced_bytes : job.links.least_bytes_between_devices;
+  const bool are_served = call.reduces ? job.collectives.reductions : job.collectives.on_devices;
+  const bool is_long = call.has_own_counts || bytes >= least;
+  found.is_short = !is_long && call.reduces && all_bytes > 0 && form == Form::blocking;
+  found.may_be_on_devices =
+      are_served && (is_long || (found.is_short && may_have_kernels(job.config)));
+  found.is_reproducible = is_kept && job.chunks.is_open();
+  // Members that ask for different codecs get an error also where nothing would be compressed.
+  const bool is_compared =
+      call.reduces && operands.asked && all_bytes > 0 && may_be_long && job.chunks.is_open();
+  if (!found.may_compress && !found.may_be_on_devices && !found.is_reproducible && !is_compared) {
+    return {};
+  }
+  // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
+  if (!is_sound(operands)) return {};
+  auto comm = mpi::comm_info(operands.comm);
+  if (!comm || !job.contexts.may_have(*comm)) return {};
+  const auto size = static_cast<int>(comm->world_ranks.size());
+  if (operands.root < 0 || operands.root >= size) return {};  // MPI tells what is wrong
+  found.is_brief = found.is_short && !may_be_long && !found.is_reproducible;
+  // Where no mode is told, and no tag is kept.
+  found.is_decided_at_once =
+      call.has_own_counts && form != Form::persistent && !found.may_be_on_devices;
+  // MPI's part would be on the private communicator.
+  if (operands.topology && form == Form::immediate && !found.is_decided_at_once &&
+      !job.collectives.keeps_topologies) {
+    return {};
+  }
+  // MPI's part is begun at once, as long as all know how.
+  if (found.is_decided_at_once && form == Form::immediate && !job.contexts.is_settled(*comm)) {
+    return {};
+  }
+  if (form == Form::immediate && !may_be_made(job, *comm)) {
+    if (is_kept) tell_unserved(job, operands, "the communicator's first one does not block");
+    return {};
+  }
+  found.comm = std::move(comm);
+  return found;
+}
+
+}  // namespace mpress::engine
