@@ -32,7 +32,7 @@ class Endpoint {
     return {policy::Place::device, is_long ? peer_by(links_.nearest_open(rank_)) : peer_};
   }
 
-  /// The same of a link, whether or not it is open.
+  /// Messages that go by such a link have this peer, whether or not the link is open.
   policy::Peer peer_by(link::Kind kind) const {
     switch (kind) {
       case link::Kind::peer: return policy::Peer::linked;

@@ -1,5 +1,5 @@
-// What a program asks for the messages of one communicator. Hints rule over the environment's
-// settings.
+// Hints: settings that a program gives the messages of one communicator. They rule over those of
+// the environment.
 #pragma once
 
 #include <atomic>
@@ -78,10 +78,10 @@ class CommHints {
   std::atomic<int> reproducible_{-1};  ///< below 0: not set
 };
 
-/// What messages of a communicator have in common.
+/// Settings that the messages of a communicator share.
 struct CommSettings {
   CommHints hints;
-  /// What the policy has learned of them.
+  /// Ratios that the policy has learned of them.
   const std::shared_ptr<policy::Ratios> ratios = std::make_shared<policy::Ratios>();
 };
 

@@ -1,7 +1,6 @@
 // The links of a rank.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -30,20 +29,28 @@ class Links {
 
   /// Each is faster than those behind it, wherever it reaches a rank. The last reaches all.
   std::array<link::Link*, 3> all() { return {&peer, &host, &channel}; }
-  std::array<const link::Link*, 3> all() const { return {&peer, &host, &channel}; }
 
   /// All but the last.
   std::array<link::Link*, 2> between_devices() { return {&peer, &host}; }
 
-  /// A route comes from another rank, and may name no link.
-  static bool has(link::Kind kind) { return kind <= link::Kind::host; }
-  link::Link& of(link::Kind kind) {
-    const auto links = all();
-    return **std::ranges::find(links, kind, [](const link::Link* one) { return one->kind(); });
+  /// Null where a route, which comes from another rank, names none.
+  link::Link* find(link::Kind kind) {
+    for (link::Link* const one : all()) {
+      if (one->kind() == kind) return one;
+    }
+    return nullptr;
+  }
+  link::Link& of(link::Kind kind) { return *find(kind); }
+
+  /// The first of which `reaches` is true, or the last.
+  template <typename Reaches>
+  link::Kind first(Reaches reaches) const {
+    if (reaches(peer)) return link::Kind::peer;
+    return reaches(host) ? link::Kind::host : link::Kind::channel;
   }
 
   /// The first that might bring blocks to a rank, now or once both have connected. Costs a few
-  /// nanoseconds, as do the next two.
+  /// nanoseconds, as does the next one.
   link::Kind nearest(int rank) const {
     return first([rank](const link::Link& link) { return link.may_reach(rank); });
   }
@@ -67,13 +74,6 @@ class Links {
   /// No reader will ask for the blocks of this operation.
   void cancel(std::uint64_t operation) {
     for (link::Link* const one : all()) one->cancel(operation);
-  }
-
- private:
-  template <typename Reaches>
-  link::Kind first(Reaches reaches) const {
-    if (reaches(peer)) return link::Kind::peer;
-    return reaches(host) ? link::Kind::host : link::Kind::channel;
   }
 };
 

@@ -23,4 +23,10 @@ struct Region {
   std::uint64_t bytes() const { return count * element_size(type); }
 };
 
+/// Can elements of such a type lie at an address, in memory of a device or of the host? Devices
+/// load and store whole ones.
+inline bool is_aligned(const void* address, int device, ElementType type) {
+  return device == gpu::host || reinterpret_cast<std::uintptr_t>(address) % element_size(type) == 0;
+}
+
 }  // namespace mpress::engine

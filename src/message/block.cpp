@@ -1,15 +1,12 @@
-// What a block that several ranks get is encoded with, if at all: decided once, by whoever has it
-// first.
+// The codec of a block that several ranks get, if any: decided once, by the rank that has it first.
 
 #include <algorithm>
-#include <string>
 
 #include "codec/float_environment.hpp"
 #include "message/block.hpp"
 #include "message/message.hpp"
 #include "message/messaging.hpp"
 #include "policy/chunks.hpp"
-#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -45,13 +42,9 @@ link::Kind link_to(const Messaging& messaging, int device, std::size_t bytes,
                    std::span<const int> readers) {
   if (device == gpu::host || bytes < messaging.links.least_bytes_between_devices)
     return link::Kind::channel;
-  const auto all = [&](const link::Link& link) {
+  return messaging.links.first([&](const link::Link& link) {
     return std::ranges::all_of(readers, [&](int rank) { return link.reaches(rank); });
-  };
-  for (const link::Link* const one : messaging.links.all()) {
-    if (all(*one)) return one->kind();
-  }
-  return link::Kind::channel;
+  });
 }
 
 OpaqueBlock::Home find_home(Messaging& messaging, const Chunking& cut, int device, link::Kind kind,
@@ -81,10 +74,8 @@ BlockChoice encode_block(Messaging& messaging, Message message, std::span<const 
     if (one.spec.codec != Codec::none) break;
   }
   if (choice.spec.codec == Codec::none) return {nullptr, choice.reason};
-  std::string error;
-  if (!validate_spec(choice.spec, *message.layout.element, error)) {
-    trace::say("rank " + std::to_string(messaging.rank) + ": " + error);
-    return {nullptr, Reason::none, Status::unfit_spec};
+  if (const Status status = check_spec(messaging, message, choice.spec); !status.is_ok()) {
+    return {nullptr, Reason::none, status};
   }
   std::optional<Elements> elements;
   if (const Status status = gather_elements(messaging, message, elements); !status.is_ok()) {

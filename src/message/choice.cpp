@@ -1,8 +1,9 @@
-// What a message is encoded with, or why it is not.
+// The codec of a message, or why it has none.
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <string>
 #include <utility>
 
 #include "message/message.hpp"
@@ -13,14 +14,6 @@ namespace mpress::engine {
 namespace {
 
 using trace::Reason;
-
-/// Devices cannot load elements from other addresses.
-bool is_aligned(const Message& message) {
-  if (message.device == gpu::host) return true;
-  const auto address = reinterpret_cast<std::uintptr_t>(message.buffer) +
-                       static_cast<std::uintptr_t>(message.layout.first_byte);
-  return address % element_size(*message.layout.element) == 0;
-}
 
 /// Says, when costs first matter, which of them are assumed.
 void tell_of_assumptions(Messaging& messaging, policy::Medium medium) {
@@ -113,7 +106,17 @@ Reason reason_before_costs(const Messaging& messaging, const Message& message) {
     return Reason::disabled;
   }
   if (message.device == gpu::host && !message.is_readable) return Reason::device;
-  return is_aligned(message) ? Reason::none : Reason::unaligned;
+  const auto* const first =
+      static_cast<const std::byte*>(message.buffer) + message.layout.first_byte;
+  return is_aligned(first, message.device, *message.layout.element) ? Reason::none
+                                                                    : Reason::unaligned;
+}
+
+Status check_spec(const Messaging& messaging, const Message& message, const Spec& spec) {
+  std::string error;
+  if (validate_spec(spec, *message.layout.element, error)) return Status::ok;
+  trace::say("rank " + std::to_string(messaging.rank) + ": " + error);
+  return Status::unfit_spec;
 }
 
 Choice choose(Messaging& messaging, const Message& message, bool may_time) {

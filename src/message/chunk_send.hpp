@@ -46,7 +46,7 @@ class ChunkSend {
   /// What announces the message.
   const wire::Header& header() const { return header_; }
 
-  /// The serial number of the message, for Chunks::cancel().
+  /// The serial number of the message, for Links::cancel().
   std::uint64_t message() const { return message_; }
 
   virtual trace::Way way() const = 0;

@@ -10,6 +10,7 @@
 #include "message/messaging.hpp"
 
 namespace mpress::engine {
+
 /// Slots of messages that go by the channel.
 class Chunks::Slots final : public link::ChannelLink::Memory {
  public:
@@ -53,8 +54,6 @@ void Chunks::open(link::Channel& channel, std::size_t least, std::size_t chunk_b
 bool Chunks::idle() const {
   return messaging_.links.channel.outbox.empty() && dropping_.load(std::memory_order_relaxed) == 0;
 }
-
-void Chunks::cancel(std::uint64_t message) { messaging_.links.cancel(message); }
 
 void Chunks::drop(const wire::Header& header, int source) {
   link::Route route(header.route);

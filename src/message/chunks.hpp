@@ -57,9 +57,6 @@ class Chunks {
     return is_open() && bytes >= 2 * least_chunk_bytes_;
   }
 
-  /// The header of this message was cancelled: its chunks will not be asked for.
-  void cancel(std::uint64_t message);
-
   /// Receives and drops the chunks of a message that the program did not take.
   void drop(const wire::Header& header, int source);
 

@@ -5,6 +5,15 @@
 
 namespace mpress::engine {
 
+trace::Way way_by(link::Kind kind) {
+  switch (kind) {
+    case link::Kind::channel: break;
+    case link::Kind::peer: return trace::Way::peer;
+    case link::Kind::host: return trace::Way::host;
+  }
+  return trace::Way::chunks;
+}
+
 trace::Row& count(Messaging& messaging, const Message& message, const Departure& departure,
                   trace::Span& span) {
   trace::Key key{trace::Direction::send, message.call.op,  message.peer,

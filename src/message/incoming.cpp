@@ -12,9 +12,8 @@ namespace mpress::engine {
 link::Link* Incoming::link_of(Messaging& messaging, const wire::Header& header, int source) {
   if (!messaging.chunks.is_open() || source == trace::any_peer) return nullptr;
   const link::Route route(header.route);
-  if (!Links::has(route.kind)) return nullptr;
-  link::Link& link = messaging.links.of(route.kind);
-  return link.knows(source, route, header.chunks()) ? &link : nullptr;
+  link::Link* const link = messaging.links.find(route.kind);
+  return link && link->knows(source, route, header.chunks()) ? link : nullptr;
 }
 
 std::unique_ptr<Incoming> Incoming::from_link(Messaging& messaging, const wire::Header& header,

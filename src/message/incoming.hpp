@@ -29,12 +29,6 @@ struct Destination {
   bool is_kept_alone = false;                 ///< or there alone
 };
 
-/// Can a decoder store elements of such a type at an address, in memory of a device or of the host?
-/// Devices store whole ones.
-inline bool is_aligned(const void* address, int device, ElementType type) {
-  return device == gpu::host || reinterpret_cast<std::uintptr_t>(address) % element_size(type) == 0;
-}
-
 class Incoming {
  public:
   /// The link that brings the data which `header` announces, from a rank in MPI_COMM_WORLD; null

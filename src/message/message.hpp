@@ -167,7 +167,10 @@ bool takes_raw(const Messaging& messaging, const Message& message);
 /// May a message that is not encoded be announced by a header?
 bool may_be_announced(const Messaging& messaging, const Message& message);
 
-/// Prepares a message to be encoded with the chosen spec, which fits it, or, with codec none, one
+/// Does a spec that names a codec fit the message's elements? Says so where it does not.
+Status check_spec(const Messaging& messaging, const Message& message, const Spec& spec);
+
+/// Prepares a message to be encoded with the chosen spec, or, with codec none, one
 /// in device memory or that is to be timed, by the first protocol that can be had (protocols.hpp).
 Status prepare(Messaging& messaging, const Message& message, const Choice& choice,
                Prepared& prepared);
@@ -181,6 +184,9 @@ Status prepare_eager(Messaging& messaging, const Message& message, const Spec& s
 /// prepare() has left it. `way`: how it goes; `of_peer`: what the peer link tells of it.
 trace::Detour detour_of(const Messaging& messaging, const Message& message, trace::Way way,
                         trace::Detour of_peer, bool encodes);
+
+/// The way of a message whose header announces chunks by such a link.
+trace::Way way_by(link::Kind kind);
 
 /// How a message leaves, as it is counted.
 struct Departure {

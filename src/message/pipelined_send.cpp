@@ -19,14 +19,7 @@ class PipelinedSend final : public ChunkSend {
   bool plan_by_peer(const Spec& spec, Elements& elements, const SendCall& call);
   bool plan_by_host(const Spec& spec, Elements& elements, const SendCall& call);
 
-  trace::Way way() const override {
-    switch (link::Route(header_.route).kind) {
-      case link::Kind::channel: break;
-      case link::Kind::peer: return trace::Way::peer;
-      case link::Kind::host: return trace::Way::host;
-    }
-    return trace::Way::chunks;
-  }
+  trace::Way way() const override { return way_by(link::Route(header_.route).kind); }
   bool needs_host() const override { return pipeline_->needs_host(); }
   Status status() const override { return pipeline_->status(); }
   std::size_t sent_bytes() const override { return pipeline_->sent_bytes(); }

@@ -267,6 +267,11 @@ Detour detour_of(const Messaging& messaging, const Message& message, trace::Way 
 Status prepare(Messaging& messaging, const Message& message, const Choice& choice,
                Prepared& prepared) {
   const bool is_encoded = encodes(choice);
+  if (is_encoded) {
+    if (const Status status = check_spec(messaging, message, choice.spec); !status.is_ok()) {
+      return status;
+    }
+  }
   const bool has_elements = is_encoded || message.bytes % sizeof(float) == 0;
   std::optional<Elements> elements;
   if (has_elements) {

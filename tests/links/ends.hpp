@@ -104,25 +104,13 @@ inline void choose_simulated_gpu() {
   CHECK(gpu::gpu() != nullptr);
 }
 
-class ByPeer final : public End {
+/// By memory that members have open; `Address` names what one of them shares.
+template <class Shared, class Address>
+class ByMemory : public End {
  public:
-  explicit ByPeer(Member& member, std::size_t limit = 64u << 20) : End(member) {
-    choose_simulated_gpu();
-    const auto all = member.of_all(link_.open(nonce, member.rank, true));
-    std::vector<link::HostRank> ranks;
-    for (int r = 0; r < member.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
-    link_.set_ranks(ranks, limit);
-    queue_ = gpu::gpu()->open_queue(0);
-  }
   link::Link& link() override { return link_; }
   link::Link* other() override { return nullptr; }
   int device() const override { return 0; }
-  void write(std::byte* place, const std::byte* data, std::size_t bytes) override {
-    put(*queue_, place, data, bytes);
-  }
-  std::vector<std::byte> read(const link::Arrived& arrived) override {
-    return mpress::bytes_of(*queue_, arrived.data, arrived.bytes);
-  }
   bool sees_ended_senders() const override { return true; }
   bool frees_cancelled() const override { return true; }
   void close() override {
@@ -132,27 +120,38 @@ class ByPeer final : public End {
     link_.free_memory();
   }
 
-  link::PeerLink& peer_link() { return link_; }
-
- private:
-  link::PeerLink link_;
-  std::unique_ptr<Queue> queue_;
-};
-
-class ByHost final : public End {
- public:
-  explicit ByHost(Member& member, std::size_t limit = 64u << 20) : End(member) {
+ protected:
+  ByMemory(Member& member, std::size_t limit) : End(member) {
     choose_simulated_gpu();
     const auto all = member.of_all(link_.open(nonce, member.rank, true));
-    std::vector<link::HostLink::Neighbour> ranks;
+    std::vector<Address> ranks;
     for (int r = 0; r < member.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
     link_.set_ranks(ranks, limit);
     queue_ = gpu::gpu()->open_queue(0);
+  }
+
+  Shared link_;
+  std::unique_ptr<Queue> queue_;
+};
+
+class ByPeer final : public ByMemory<link::PeerLink, link::HostRank> {
+ public:
+  explicit ByPeer(Member& member, std::size_t limit = 64u << 20) : ByMemory(member, limit) {}
+  void write(std::byte* place, const std::byte* data, std::size_t bytes) override {
+    put(*queue_, place, data, bytes);
+  }
+  std::vector<std::byte> read(const link::Arrived& arrived) override {
+    return mpress::bytes_of(*queue_, arrived.data, arrived.bytes);
+  }
+
+  link::PeerLink& peer_link() { return link_; }
+};
+
+class ByHost final : public ByMemory<link::HostLink, link::HostLink::Neighbour> {
+ public:
+  explicit ByHost(Member& member, std::size_t limit = 64u << 20) : ByMemory(member, limit) {
     room_ = static_cast<std::byte*>(gpu::gpu()->allocate(gpu::Place::device, 0, chunk_bytes));
   }
-  link::Link& link() override { return link_; }
-  link::Link* other() override { return nullptr; }
-  int device() const override { return 0; }
   void write(std::byte* place, const std::byte* data, std::size_t bytes) override {
     put(*queue_, room_, data, bytes);
     put(*queue_, place, room_, bytes);
@@ -163,21 +162,14 @@ class ByHost final : public End {
     put(*queue_, room_, arrived.data, arrived.bytes);
     return mpress::bytes_of(*queue_, room_, arrived.bytes);
   }
-  bool sees_ended_senders() const override { return true; }
-  bool frees_cancelled() const override { return true; }
   void close() override {
     gpu::gpu()->release(gpu::Place::device, 0, room_);
-    member.barrier();
-    link_.close();
-    member.barrier();
-    link_.free_memory();
+    ByMemory::close();
   }
 
   link::HostLink& host_link() { return link_; }
 
  private:
-  link::HostLink link_;
-  std::unique_ptr<Queue> queue_;
   std::byte* room_ = nullptr;
 };
 

@@ -19,7 +19,7 @@ class Rank final : public engine::Messaging {
  public:
   /// All members make one. `limit`: bytes that each link may hold.
   Rank(links::Member& member, link::Channel& channel, std::size_t limit)
-      : Messaging(engine::Progress::Rounds{}), member_(member) {
+      : Messaging(engine::Progress::Rounds{}) {
     links::choose_simulated_gpu();
     rank = member.rank;
     size = member.size;
@@ -51,9 +51,6 @@ class Rank final : public engine::Messaging {
   void close() { CHECK(chunks.close()); }
 
   static constexpr std::size_t chunk = 16 << 10;
-
- private:
-  links::Member& member_;
 };
 
 /// Items of `run` bytes, each at the beginning of `stride` bytes.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/p2p/receive/blocking_receive.hpp"
@@ -217,9 +218,11 @@ int exchange_by_mpi(Job& job, const SendArguments& send, int send_tag, const Rec
   return in.end(job, status, code);
 }
 
-/// An exchange whose send is prepared: `out` may be a frame, or data set aside.
+/// An exchange whose send is prepared: `out` may be a frame, or data set aside. `plain`: the
+/// receiving half, where it is that.
 int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArguments& arguments,
-                      const Envelope& from, MPI_Status* given) {
+                      const std::optional<PlainReceive>& plain, const Envelope& from,
+                      MPI_Status* given) {
   const auto exchange_with = [&](const Receiving& in) {
     const StatusOf status(given);
     if (out.data || must_post(job)) {
@@ -227,9 +230,7 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
     }
     return exchange_by_mpi(job, out.arguments, send_tag, in, from, status);
   };
-  if (const auto plain = PlainReceive::of(job, arguments, true)) {
-    return exchange_with({plain->posted(), plain->begin(), &*plain, nullptr, false});
-  }
+  if (plain) return exchange_with({plain->posted(), plain->begin(), &*plain, nullptr, false});
   Receive receive;
   receive.know(out.asked_of, out.behind);
   const bool watched = receive.watch(job, Op::sendrecv, arguments);
@@ -243,16 +244,14 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
 int exchange(Job& job, const SendArguments& send, int send_tag, const ReceiveArguments& arguments,
              const Envelope& from, MPI_Status* status) {
   const SendCall call{Op::sendrecv, Family::sendrecv, true};
-  if (!must_post(job)) {
-    const auto plain = PlainReceive::of(job, arguments, true);
-    if (plain && count_as_before(job, call, send)) {
-      const Receiving in{plain->posted(), plain->begin(), &*plain, nullptr, false};
-      return exchange_by_mpi(job, send, send_tag, in, from, StatusOf(status));
-    }
+  const auto plain = PlainReceive::of(job, arguments, true);
+  if (plain && !must_post(job) && count_as_before(job, call, send)) {
+    const Receiving in{plain->posted(), plain->begin(), &*plain, nullptr, false};
+    return exchange_by_mpi(job, send, send_tag, in, from, StatusOf(status));
   }
   Outgoing out = prepare_send(job, call, send);
   if (out.error != MPI_SUCCESS) return out.error;
-  return exchange_prepared(job, out, send_tag, arguments, from, status);
+  return exchange_prepared(job, out, send_tag, arguments, plain, from, status);
 }
 
 Outgoing set_aside(Job& job, Op op, const SendArguments& send) {
@@ -269,9 +268,8 @@ Outgoing set_aside(Job& job, Op op, const SendArguments& send) {
   }
   out.arguments.buffer = out.frame.data();
   if (!type->contiguous) {
-    const std::size_t unit = type->element ? element_size(*type->element) : 1;
     out.arguments.type = type->packed_type();
-    out.arguments.count = static_cast<MPI_Count>(bytes / unit);
+    out.arguments.count = static_cast<MPI_Count>(bytes / type->packed_unit());
   }
   return out;
 }
@@ -284,7 +282,8 @@ int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
   }
   Outgoing out = set_aside(job, Op::sendrecv_replace, send);
   if (out.error != MPI_SUCCESS) return out.error;
-  return exchange_prepared(job, out, send_tag, arguments, from, status);
+  return exchange_prepared(job, out, send_tag, arguments, PlainReceive::of(job, arguments, true),
+                           from, status);
 }
 
 int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArguments& arguments,

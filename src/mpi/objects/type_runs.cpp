@@ -315,4 +315,12 @@ bool TypeInfo::pack(const void* from, std::int64_t count, bool is_readable, std:
          MPI_SUCCESS;
 }
 
+int unpack(const std::byte* packed, std::size_t bytes, void* buffer, MPI_Count count,
+           const TypeInfo& type, bool is_readable) {
+  const Items bare{const_cast<std::byte*>(packed), nullptr, static_cast<MPI_Count>(bytes)};
+  if (is_readable && bytes > 0 && copy_regular(bare, {buffer, &type, count})) return MPI_SUCCESS;
+  const TypedCount from{static_cast<MPI_Count>(bytes / type.packed_unit()), type.packed_type()};
+  return relayout(packed, from, buffer, type.contiguous ? from : TypedCount{count, type.handle});
+}
+
 }  // namespace mpress::mpi

@@ -46,9 +46,9 @@ std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& oper
                                     const Reduction& reduction, const Context& context,
                                     bool overlaps);
 
-/// What encodes contributions, where the members agreed on a spec. Products bear no loss: what an
-/// error of one factor does to them depends on all the others. Where the order of the ranks is not
-/// to matter, szp's sums do.
+/// The spec that encodes contributions, where the members agreed on one. Products bear no loss:
+/// what an error of one factor does to them depends on all the others. Where the order of the ranks
+/// is not to matter, szp's sums do.
 Spec spec_for(const Reduction& reduction, const Spec& agreed, bool is_reproducible);
 
 /// A block as long as the longest that `rank` contributes to a piece of another member's, of

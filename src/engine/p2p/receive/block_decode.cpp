@@ -2,7 +2,6 @@
 
 #include "core/staging.hpp"
 #include "engine/job/job.hpp"
-#include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/objects/type_runs.hpp"
 
@@ -47,15 +46,8 @@ int BlockDecode::lay_out(std::size_t bytes) {
     return job_.code_of(
         unpack_to_device(job_, device_, packed_.data(), bytes, to_.buffer, to_.count, *type_));
   }
-  const mpi::Items bare{packed_.data(), nullptr, static_cast<MPI_Count>(bytes)};
-  if (locate(job_, to_.buffer, *type_).is_readable &&
-      mpi::copy_regular(bare, {to_.buffer, type_.get(), to_.count})) {
-    return MPI_SUCCESS;
-  }
-  const mpi::TypedCount laid{static_cast<MPI_Count>(bytes / type_->packed_unit()),
-                             type_->packed_type()};
-  return mpi::relayout(packed_.data(), laid, to_.buffer,
-                       type_->contiguous ? laid : mpi::TypedCount{to_.count, type_->handle});
+  const bool is_readable = locate(job_, to_.buffer, *type_).is_readable;
+  return mpi::unpack(packed_.data(), bytes, to_.buffer, to_.count, *type_, is_readable);
 }
 
 }  // namespace mpress::engine

@@ -15,7 +15,7 @@ std::size_t bytes_of(const MPI_Status& status) {
   return static_cast<std::size_t>(mpi::counted::bytes_of(status));
 }
 
-/// The same room, without a type that the program may free, or a communicator.
+/// Room of so many bytes, without a type that the program may free, or a communicator.
 ReceiveArguments in_bytes(const ReceiveArguments& posted, std::size_t room) {
   return {posted.buffer, static_cast<MPI_Count>(room), MPI_BYTE, MPI_COMM_NULL, posted.outcome};
 }
@@ -59,7 +59,7 @@ std::optional<PlainReceive> PlainReceive::of(Job& job, const ReceiveArguments& a
   if (gpu::in_use() && !is_alike_anywhere(job, arguments, room, expects_frames)) {
     return std::nullopt;
   }
-  // What has come there may be a frame that nobody has looked at.
+  // A frame may lie there that another receive has still to look at.
   const auto begin = reinterpret_cast<std::uintptr_t>(arguments.buffer);
   if (!job.in_place.empty() && !job.in_place.overlapping(begin, room).empty()) return std::nullopt;
   ReceiveArguments posted = arguments;

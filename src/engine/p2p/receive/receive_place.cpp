@@ -273,15 +273,7 @@ int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
     if (bytes > 0) std::memcpy(arguments_.buffer, packed, bytes);
     return MPI_SUCCESS;
   }
-  const mpi::Items bare{const_cast<std::byte*>(packed), nullptr, static_cast<MPI_Count>(bytes)};
-  if (is_readable_ && bytes > 0 &&
-      mpi::copy_regular(bare, {arguments_.buffer, type_.get(), arguments_.count})) {
-    return MPI_SUCCESS;
-  }
-  const mpi::TypedCount from{static_cast<MPI_Count>(bytes / type_->packed_unit()),
-                             type_->packed_type()};
-  return mpi::relayout(packed, from, arguments_.buffer,
-                       type_->contiguous ? from : mpi::TypedCount{arguments_.count, type_->handle});
+  return mpi::unpack(packed, bytes, arguments_.buffer, arguments_.count, *type_, is_readable_);
 }
 
 }  // namespace mpress::engine

@@ -14,19 +14,6 @@
 #include "mpi/peek.hpp"
 
 namespace mpress::engine {
-namespace {
-
-trace::Way way_by(link::Kind kind) {
-  switch (kind) {
-    case link::Kind::channel: break;
-    case link::Kind::peer: return trace::Way::peer;
-    case link::Kind::host: return trace::Way::host;
-  }
-  return trace::Way::chunks;
-}
-
-}  // namespace
-
 struct BlockSend::Reader {
   int rank;   ///< in the communicator
   int world;  ///< in MPI_COMM_WORLD

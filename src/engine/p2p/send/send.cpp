@@ -1,7 +1,6 @@
 #include "engine/p2p/send/send.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "core/staging.hpp"
@@ -11,7 +10,6 @@
 #include "link/route.hpp"
 #include "message/message.hpp"
 #include "mpi/peek.hpp"
-#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -154,7 +152,7 @@ std::shared_ptr<FrameSend> keep_frame(MPI_Request request, memory::Buffer frame,
 void recall_data(Job& job, std::uint64_t message, const MPI_Status& status) {
   int cancelled = 0;
   mpi::calls().Test_cancelled(&status, &cancelled);
-  if (cancelled) job.chunks.cancel(message);
+  if (cancelled) job.links.cancel(message);
 }
 
 /// Counts how long a sending call has been in MPI.
@@ -183,14 +181,6 @@ void prepare_with_work(Job& job, const SendArguments& arguments, const Message& 
   const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(arguments.comm);
   Prepared prepared;
   prepared.reason = choice.reason;
-  const Spec& spec = choice.spec;
-  const bool encodes = spec.codec != Codec::none;
-  std::string error;
-  if (encodes && !validate_spec(spec, *type->element, error)) {
-    trace::say("rank " + std::to_string(job.rank) + ": " + error);
-    outgoing.error = comm->raise(job.spec_code);
-    return;
-  }
   const Status status = prepare(job, message, choice, prepared);
   if (!status.is_ok()) {
     outgoing.error = comm->raise(job.code_of(status));
@@ -198,12 +188,12 @@ void prepare_with_work(Job& job, const SendArguments& arguments, const Message& 
   }
   outgoing.data = std::move(prepared.chunks);
   if (outgoing.data) outgoing.comm = comm;
-  const bool is_encoded = encodes && prepared.is_frame;
+  const bool is_encoded = choice.spec.codec != Codec::none && prepared.is_frame;
   if (is_encoded) {
     tell_error(message.call, prepared.loss.measured);
     outgoing.loss = prepared.loss;
   }
-  count_message(job, message, is_encoded ? spec.codec : Codec::none, prepared.reason,
+  count_message(job, message, is_encoded ? choice.spec.codec : Codec::none, prepared.reason,
                 prepared.is_frame ? prepared.bytes : message.bytes, begin_ns, outgoing,
                 outgoing.loss);
   trace::add(outgoing.row->encode_ns, prepared.took_ns);
