@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from mpress import links
+
 REPORT_FORMAT = 1
 
 OPERATIONS = (
@@ -57,7 +59,7 @@ REASONS = {
     14: "came raw, and is passed on so",
 }
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
-WAYS = {0: "whole", 1: "chunks", 2: "peer", 3: "direct", 4: "host"}
+WAYS = {0: "whole", 1: "chunks", 3: "direct"} | {link.way: link.name for link in links.ALL}
 
 DETOURS = {
     0: None,
@@ -211,8 +213,8 @@ def _totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
         r["messages"] for r in rows if r["direction"] == "receive" and r["codec"] != "none"
     )
     totals["chunked_messages"] = sum(r["messages"] for r in sent if r["way"] == "chunks")
-    totals["peer_messages"] = sum(r["messages"] for r in sent if r["way"] == "peer")
-    totals["host_messages"] = sum(r["messages"] for r in sent if r["way"] == "host")
+    for link in links.ALL:
+        totals[f"{link.name}_messages"] = sum(r["messages"] for r in sent if r["way"] == link.name)
     totals["direct_messages"] = sum(
         r["messages"] for r in rows if r["direction"] == "receive" and r["way"] == "direct"
     )

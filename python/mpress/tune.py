@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mpress import _core, cuda_bench, fields, measure
+from mpress import _core, cuda_bench, fields, links, measure
 from mpress.p2p import jobs
 
 FIRST_LINE = "mpress profile 1"
@@ -174,10 +174,6 @@ def measure_link(
     return Link(result["peer"], place, result["mpi"], settings, curve), result
 
 
-OWN_LINKS = {"peer": "linked", "host": "pinned"}
-"""The peers of a profile whose messages take a link of mpress's own, by MPRESS_LINK."""
-
-
 def measure_own_link(
     name: str,
     *,
@@ -187,15 +183,15 @@ def measure_own_link(
     seconds: float = 0.3,
     program: Sequence[str] = ("-m", "mpress.p2p.worker"),
 ) -> Link | None:
-    """Raw messages between GPUs by one of OWN_LINKS; None where two ranks' messages do not go that
-    way. Raises jobs.JobError, as measure_link."""
+    """Raw messages between GPUs by a link of mpress's own; None where two ranks' messages do not go
+    that way. Raises jobs.JobError, as measure_link."""
     result = _measured(_raw(sizes), "device", name, transport, mpiexec, seconds, program)
     curve = {
         row["bytes"]: row["seconds"]
         for row in jobs.summary(result, "latency", "forced")
         if jobs.link_seen([row], name)["seen"] == name
     }
-    return Link(OWN_LINKS[name], "device", "", "", curve) if curve else None
+    return Link(links.BY_NAME[name].profile, "device", "", "", curve) if curve else None
 
 
 def measure_chunks(

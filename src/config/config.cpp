@@ -12,6 +12,7 @@
 #include "codec/float_environment.hpp"
 #include "config/knobs.hpp"
 #include "config/version.hpp"
+#include "link/list.hpp"
 
 namespace mpress {
 namespace {
@@ -86,6 +87,19 @@ bool one_of(const char* value, std::initializer_list<const char*> choices) {
     if (std::strcmp(value, choice) == 0) return true;
   }
   return false;
+}
+
+bool read_link(const char* value, std::string& link, std::string& error) {
+  std::string names = "auto, mpi";
+  bool is_known = one_of(value, {"auto", "mpi"});
+  for (const link::Attributes& one : link::between_devices) {
+    const bool is_last = one.kind == link::between_devices.back().kind;
+    names += std::string(is_last ? " or " : ", ") + one.name;
+    is_known = is_known || std::strcmp(value, one.name) == 0;
+  }
+  if (!is_known) return wrong(error, "MPRESS_LINK", value, names.c_str());
+  link = value;
+  return true;
 }
 
 }  // namespace
@@ -190,10 +204,7 @@ bool load_config(Config& config, std::string& error) {
     }
   }
   if (const char* value = knob_value("MPRESS_LINK")) {
-    if (!one_of(value, {"auto", "mpi", "peer", "host"})) {
-      return wrong(error, "MPRESS_LINK", value, "auto, mpi, peer or host");
-    }
-    config.link = value;
+    if (!read_link(value, config.link, error)) return false;
   }
   if (const char* value = knob_value("MPRESS_JOINT_KERNELS")) {
     if (!one_of(value, {"auto", "always", "never"})) {

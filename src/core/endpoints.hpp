@@ -29,17 +29,8 @@ class Endpoint {
   policy::Path path(int device, std::size_t bytes) const {
     if (device == gpu::host) return {policy::Place::host, peer_};
     const bool is_long = bytes >= links_.least_bytes_between_devices;
-    return {policy::Place::device, is_long ? peer_by(links_.nearest_open(rank_)) : peer_};
-  }
-
-  /// Messages that go by such a link have this peer, whether or not the link is open.
-  policy::Peer peer_by(link::Kind kind) const {
-    switch (kind) {
-      case link::Kind::peer: return policy::Peer::linked;
-      case link::Kind::host: return policy::Peer::pinned;
-      case link::Kind::channel: break;
-    }
-    return peer_;
+    return {policy::Place::device,
+            is_long ? policy::peer_by(links_.nearest_open(rank_), peer_) : peer_};
   }
 
  private:

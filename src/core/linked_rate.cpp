@@ -58,7 +58,7 @@ double copy_seconds(gpu::Queue& queue, int device, std::byte* to, const std::byt
 }  // namespace
 
 void LinkedRate::open(link::Sheet* of_host) {
-  if (of_host) of_host_ = &of_host->seen[static_cast<std::size_t>(policy::Peer::linked)];
+  if (of_host) of_host_ = &of_host->seen[policy::index(policy::Peer::linked)];
   is_open_ = true;
 }
 

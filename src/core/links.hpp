@@ -1,13 +1,16 @@
 // The links of a rank.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "link/channel/channel_link.hpp"
 #include "link/host/host_link.hpp"
 #include "link/link.hpp"
+#include "link/list.hpp"
 #include "link/peer/peer_link.hpp"
 
 namespace mpress::engine {
@@ -27,26 +30,30 @@ class Links {
   /// faster.
   std::size_t least_bytes_between_devices = 16 * 1024;
 
-  /// Each is faster than those behind it, wherever it reaches a rank. The last reaches all.
-  std::array<link::Link*, 3> all() { return {&peer, &host, &channel}; }
-
-  /// All but the last.
-  std::array<link::Link*, 2> between_devices() { return {&peer, &host}; }
+  /// In the order of link/list.hpp.
+  std::array<link::Link*, link::count_between_devices> between_devices() { return {&peer, &host}; }
+  std::array<const link::Link*, link::count_between_devices> between_devices() const {
+    return {&peer, &host};
+  }
 
   /// Null where a route, which comes from another rank, names none.
-  link::Link* find(link::Kind kind) {
-    for (link::Link* const one : all()) {
-      if (one->kind() == kind) return one;
-    }
-    return nullptr;
+  const link::Link* find(link::Kind kind) const {
+    if (kind == link::Kind::channel) return &channel;
+    return link::attributes_of(kind) ? between_devices()[link::position(kind)] : nullptr;
   }
+  link::Link* find(link::Kind kind) {
+    return const_cast<link::Link*>(std::as_const(*this).find(kind));
+  }
+  const link::Link& of(link::Kind kind) const { return *find(kind); }
   link::Link& of(link::Kind kind) { return *find(kind); }
 
-  /// The first of which `reaches` is true, or the last.
+  /// The first of which `reaches` is true; else the channel link, which reaches all ranks.
   template <typename Reaches>
   link::Kind first(Reaches reaches) const {
-    if (reaches(peer)) return link::Kind::peer;
-    return reaches(host) ? link::Kind::host : link::Kind::channel;
+    for (const link::Link* const one : between_devices()) {
+      if (reaches(*one)) return one->kind();
+    }
+    return link::Kind::channel;
   }
 
   /// The first that might bring blocks to a rank, now or once both have connected. Costs a few
@@ -63,17 +70,21 @@ class Links {
   /// A message from `rank` has come to memory of `device`: a step towards the link that the next
   /// ones may take.
   void connect(int rank, int device) {
-    peer.connect(rank, device);
-    if (!peer.may_read(rank)) host.connect(rank, device);
+    for (link::Link* const one : between_devices()) {
+      if (one->connect(rank, device)) return;
+    }
   }
 
   /// Has a block come between devices, or one by any link?
-  bool are_used_between_devices() const { return peer.is_used() || host.is_used(); }
+  bool are_used_between_devices() const {
+    return std::ranges::any_of(between_devices(), [](const auto* one) { return one->is_used(); });
+  }
   bool are_used() const { return channel.is_used() || are_used_between_devices(); }
 
   /// No reader will ask for the blocks of this operation.
   void cancel(std::uint64_t operation) {
-    for (link::Link* const one : all()) one->cancel(operation);
+    for (link::Link* const one : between_devices()) one->cancel(operation);
+    channel.cancel(operation);
   }
 };
 

@@ -19,6 +19,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "link/list.hpp"
+
 namespace mpress::link {
 
 struct Board {
@@ -55,7 +57,8 @@ struct Sheet {
     std::atomic<std::uint64_t> count;
     std::atomic<double> rate;
   };
-  static constexpr std::size_t most_kinds = 4;
+  /// Ranks of this host, of other hosts, and those behind each link between devices.
+  static constexpr std::size_t most_kinds = 2 + count_between_devices;
 
   Seen seen[most_kinds];
   std::atomic<std::uint32_t> used;  ///< boards from here on have never been

@@ -92,6 +92,9 @@ struct Reservation {
   bool may_exceed = false;       ///< what the account has room for
   bool is_timed = false;         ///< readers tell how long it took; for the channel link
   bool is_zero_copy = false;     ///< the caller has the memory; for the channel link
+  /// Payloads for one reader, whose device may have them in memory of its own: it reads them
+  /// repeatedly.
+  bool may_be_at_reader = false;
   /// Memory for so many blocks at a time is enough, as the writer asks is_free() for each; 0: for
   /// all. Links may give more.
   std::size_t window = 0;
@@ -184,6 +187,12 @@ class Link {
  public:
   virtual Kind kind() const = 0;
 
+  /// Does this process have it?
+  virtual bool is_open() const = 0;
+
+  /// Has it ever brought this process anything?
+  virtual bool is_used() const = 0;
+
   /// Might blocks to this rank go this way, now or once the two have connected? Like reaches(), it
   /// costs a few nanoseconds.
   virtual bool may_reach(int rank) const = 0;
@@ -192,8 +201,9 @@ class Link {
   virtual bool reaches(int rank) const = 0;
 
   /// A step towards reaching each other, at the reader's: to be called when a block from `rank` has
-  /// come to memory of `device`, by whatever way. Costs a few nanoseconds mostly.
-  virtual void connect(int rank, int device) = 0;
+  /// come to memory of `device`, by whatever way. Costs a few nanoseconds mostly. False where no
+  /// block from there can come this way, as far as this process has found.
+  virtual bool connect(int rank, int device) = 0;
 
   /// Lets go of what has left, and lets what is under way proceed; for links that need that.
   virtual void advance() {}
@@ -269,6 +279,11 @@ class Link {
   /// The blocks of a transfer will not be asked for. False where they come all the same, by the
   /// channel.
   virtual bool discard(int rank, Route route, std::uint64_t chunks) = 0;
+
+  // The end: nothing is under way, and first all ranks close, then each frees what it shares.
+
+  virtual void close() {}
+  virtual void free_memory() {}
 
  protected:
   ~Link() = default;

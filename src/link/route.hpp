@@ -4,13 +4,9 @@
 
 #include <cstdint>
 
-namespace mpress::link {
+#include "link/list.hpp"
 
-enum class Kind : std::uint8_t {
-  channel,  ///< messages of a channel, under a tag of the transfer's own
-  peer,     ///< slots of the sender's segment, in memory that both GPUs reach
-  host,     ///< slots of the sender's segment, in host memory that both GPUs have pinned
-};
+namespace mpress::link {
 
 struct Route {
   std::uint32_t number =

@@ -64,9 +64,10 @@ policy::Subject glance_at_subject(const Messaging& messaging, const Message& mes
                                           message.comm.ratios.get());
   // Elements of what is added up come and go in one way; payloads are encoded and decoded between.
   const Driven driven = message.call.driven;
-  const bool is_in_window =
-      path.peer == policy::Peer::pinned && (driven.of_host > messaging.endpoints.ranks_here() ||
-                                            (driven && is_of_reductions(message.call.family)));
+  const link::Attributes* const link = policy::own_link(path);
+  const bool is_in_window = link && link->is_through_host &&
+                            (driven.of_host > messaging.endpoints.ranks_here() ||
+                             (driven && is_of_reductions(message.call.family)));
   return {path,
           codec,
           *message.layout.element,
@@ -127,8 +128,7 @@ Choice choose(Messaging& messaging, const Message& message, bool may_time) {
   const Spec wanted = wanted_spec(messaging, message);
   if (message.call.coding && message.call.coding->is_decided) return {wanted, reason};
   policy::Subject subject = glance_at_subject(messaging, message, wanted.codec);
-  if (subject.path.peer == policy::Peer::linked)
-    messaging.linked_rate.hear(messaging, message.device);
+  if (is_linked(subject.path)) messaging.linked_rate.hear(messaging, message.device);
   reason = reason_of(messaging, subject);
   // No rank looks for frames, as none would gain by them.
   if (reason == Reason::none && !messaging.watches_receives()) reason = Reason::policy;

@@ -56,10 +56,10 @@ class ChunkSend {
 
   /// Lets the data proceed; the header is on its way, or will be. Never waits, neither for a device
   /// nor for the receiver. True once the program's buffer is free and all has been handed over or
-  /// published, or will not come: see status(), and the receiver learns of it, too. Counts in `row`
-  /// what it took and gave, and raises nothing. `waits_for_more`: the caller waits for something
-  /// else as well, so what is offered to the receiver may be for longer. Not called again once it
-  /// returned true.
+  /// published, or will not come: see status(), and the receiver learns of it, too. Counts in
+  /// `about` what it took and gave, and raises nothing. `waits_for_more`: the caller waits for
+  /// something else as well, so what is offered to the receiver may be for longer. Not called again
+  /// once it returned true.
   bool advance(trace::Row& row, bool waits_for_more);
 
   /// Must somebody call advance() for the receiver to get all of the data? No, where a device
@@ -105,15 +105,12 @@ class ChunkSend {
 std::unique_ptr<ChunkSend> send_by_channel(Messaging& messaging, const Message& message,
                                            const Choice& choice, Elements& elements);
 
-/// The same by slots of the peer link, for elements on a device and a message of any size from
-/// Links::least_bytes_between_devices on. Null where there are none that the peer has opened. Takes
-/// no longer than giving a device its work does.
-std::unique_ptr<ChunkSend> send_by_peer(Messaging& messaging, const Message& message,
-                                        const Spec& spec, Elements& elements);
-
-/// The same by slots of the host link, for a rank of this host whose GPUs this one's do not reach.
-std::unique_ptr<ChunkSend> send_by_host(Messaging& messaging, const Message& message,
-                                        const Spec& spec, Elements& elements);
+/// The same by slots of a link between devices that may reach the receiver, for elements on a
+/// device and a message of any size from Links::least_bytes_between_devices on. Null where there
+/// are none that the receiver has opened. Takes no longer than giving a device its work does.
+std::unique_ptr<ChunkSend> send_by_link(Messaging& messaging, const Message& message,
+                                        const Spec& spec, Elements& elements,
+                                        const link::Attributes& about);
 
 /// The same as by the peer link without a copy here, for elements that stay as they are in the
 /// program's buffer until advance() returns true: they are offered to the peer, who gets them. What
@@ -122,8 +119,9 @@ std::unique_ptr<ChunkSend> send_by_host(Messaging& messaging, const Message& mes
 std::unique_ptr<ChunkSend> send_by_offer(Messaging& messaging, const Message& message,
                                          Elements& elements);
 
-/// Bytes of elements in each chunk by the peer link: large messages go in several, so that
-/// encoding, the copy between the GPUs and decoding overlap.
-std::size_t peer_chunk_bytes(const Messaging& messaging, std::size_t bytes, bool encodes);
+/// Bytes of elements in each chunk by a link between devices: large messages go in several, so that
+/// encoding, the copies and decoding overlap.
+std::size_t chunk_bytes_by(const link::Attributes& link, const Messaging& messaging,
+                           const Message& message, bool encodes);
 
 }  // namespace mpress::engine

@@ -6,12 +6,8 @@
 namespace mpress::engine {
 
 trace::Way way_by(link::Kind kind) {
-  switch (kind) {
-    case link::Kind::channel: break;
-    case link::Kind::peer: return trace::Way::peer;
-    case link::Kind::host: return trace::Way::host;
-  }
-  return trace::Way::chunks;
+  const link::Attributes* const about = link::attributes_of(kind);
+  return about ? static_cast<trace::Way>(about->way) : trace::Way::chunks;
 }
 
 trace::Row& count(Messaging& messaging, const Message& message, const Departure& departure,

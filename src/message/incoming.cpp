@@ -22,8 +22,9 @@ std::unique_ptr<Incoming> Incoming::from_link(Messaging& messaging, const wire::
   const link::Route route(header.route);
   link::Link& link = messaging.links.of(route.kind);
   const bool is_near = to.device != gpu::host && link.lands_on(source, route) == to.device;
-  From from = is_near ? From::near : route.kind == link::Kind::peer ? From::device : From::host;
-  if (route.kind == link::Kind::channel && messaging.hands_devices_to_mpi()) from = From::rooms;
+  const link::Attributes* const about = link::attributes_of(route.kind);
+  From from = is_near ? From::near : about && !about->is_through_host ? From::device : From::host;
+  if (!about && messaging.hands_devices_to_mpi()) from = From::rooms;
   auto incoming = make(messaging, Chunking::of(header, source), to, from);
   if (incoming) incoming->pipeline_->open(link, route, begin_ns);
   return incoming;

@@ -157,8 +157,9 @@ bool OfferedSend::advance_offer(bool waits_for_more) {
 
 std::unique_ptr<ChunkSend> send_by_offer(Messaging& messaging, const Message& message,
                                          Elements& elements) {
-  auto send = std::make_unique<OfferedSend>(messaging, message, no_codec(), elements.region,
-                                            peer_chunk_bytes(messaging, message.bytes, false));
+  auto send = std::make_unique<OfferedSend>(
+      messaging, message, no_codec(), elements.region,
+      chunk_bytes_by(*link::attributes_of(link::Kind::peer), messaging, message, false));
   if (!send->plan(elements)) return nullptr;
   return send;
 }

@@ -16,8 +16,8 @@ class PipelinedSend final : public ChunkSend {
   using ChunkSend::ChunkSend;
 
   bool plan_by_channel(Elements& elements, const SendCall& call);
-  bool plan_by_peer(const Spec& spec, Elements& elements, const SendCall& call);
-  bool plan_by_host(const Spec& spec, Elements& elements, const SendCall& call);
+  bool plan_by_link(const link::Attributes& about, const Spec& spec, Elements& elements,
+                    const SendCall& call);
 
   trace::Way way() const override { return way_by(link::Route(header_.route).kind); }
   bool needs_host() const override { return pipeline_->needs_host(); }
@@ -76,25 +76,18 @@ bool PipelinedSend::plan_by_channel(Elements& elements, const SendCall& call) {
   return true;
 }
 
-bool PipelinedSend::plan_by_peer(const Spec& spec, Elements& elements, const SendCall& call) {
-  if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
-  link::PeerLink& link = messaging_.links.peer;
-  link::Transfer transfer;
-  const link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
-  if (!(cut().encodes() && link.reserve_at_reader(wanted, transfer)) &&
-      !link.reserve(wanted, transfer)) {
-    return false;
-  }
-  return fill_slots(link, transfer, spec, elements, call);
-}
-
-bool PipelinedSend::plan_by_host(const Spec& spec, Elements& elements, const SendCall& call) {
-  if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
+bool PipelinedSend::plan_by_link(const link::Attributes& about, const Spec& spec,
+                                 Elements& elements, const SendCall& call) {
+  const bool encodes = cut().encodes();
+  if (header_.chunks() > gpu::Queue::most_pieces && encodes) return false;
+  link::Link& link = messaging_.links.of(about.kind);
   link::Transfer transfer;
   link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
-  if (!cut().encodes()) wanted.window = window_chunks(messaging_, cut().chunk_bytes, call.driven);
-  return messaging_.links.host.reserve(wanted, transfer) &&
-         fill_slots(messaging_.links.host, transfer, spec, elements, call);
+  wanted.may_be_at_reader = encodes;
+  if (about.is_through_host && !encodes) {
+    wanted.window = window_chunks(messaging_, cut().chunk_bytes, call.driven);
+  }
+  return link.reserve(wanted, transfer) && fill_slots(link, transfer, spec, elements, call);
 }
 
 /// Gives the device, or the call's batch, its work, in slots that its queues write to.
@@ -156,33 +149,26 @@ bool leaves_device(const Messaging& messaging, const Message& message) {
          channel_chunk_bytes(messaging, message) > 0;
 }
 
-std::size_t peer_chunk_bytes(const Messaging& messaging, std::size_t bytes, bool encodes) {
-  const std::size_t base = messaging.chunks.chunk_bytes();
-  if (!messaging.chunks.cuts(bytes)) return whole_chunk(bytes);
-  return std::min(
-      encodes ? policy::linked_chunk(bytes, base) : policy::linked_raw_chunk(bytes, base),
-      wire::max_chunk_bytes);
-}
-
 namespace {
 
-/// Of a raw message by the host link, so many bytes are on their way at a time; 0: all.
+/// Of a raw message through memory of the host, so many bytes are on their way at a time; 0: all.
 std::size_t window_bytes(const Messaging& messaging, Driven driven) {
   return driven ? messaging.host_window / driven.of_host : 0;
 }
 
-/// Bytes of elements in each chunk by the host link.
-std::size_t host_chunk_bytes(const Messaging& messaging, std::size_t bytes, bool encodes,
-                             Driven driven) {
-  const std::size_t base = messaging.chunks.chunk_bytes();
-  const std::size_t whole = whole_chunk(bytes);
-  if (!encodes) {
-    return std::min(policy::host_raw_chunk(bytes, base, window_bytes(messaging, driven)), whole);
-  }
-  return messaging.chunks.cuts(bytes) ? std::min(policy::host_chunk(bytes, base), whole) : whole;
-}
-
 }  // namespace
+
+std::size_t chunk_bytes_by(const link::Attributes& link, const Messaging& messaging,
+                           const Message& message, bool encodes) {
+  const std::size_t base = messaging.chunks.chunk_bytes();
+  const std::size_t whole = whole_chunk(message.bytes);
+  if (!encodes) {
+    const std::size_t window = window_bytes(messaging, message.call.driven);
+    return std::min(policy::raw_chunk(link, message.bytes, base, window), whole);
+  }
+  if (!messaging.chunks.cuts(message.bytes)) return whole;
+  return std::min(policy::encoded_chunk(link, message.bytes, base), whole);
+}
 
 std::size_t window_chunks(const Messaging& messaging, std::size_t chunk_bytes, Driven driven) {
   if (!driven) return 0;
@@ -193,16 +179,11 @@ std::size_t window_chunks(const Messaging& messaging, std::size_t chunk_bytes, D
 
 std::size_t block_chunk_bytes(const Messaging& messaging, const Message& message, link::Kind kind,
                               bool encodes) {
-  std::size_t chunk_bytes = message.bytes;
-  switch (kind) {
-    case link::Kind::peer: chunk_bytes = peer_chunk_bytes(messaging, message.bytes, encodes); break;
-    case link::Kind::host:
-      chunk_bytes = host_chunk_bytes(messaging, message.bytes, encodes, message.call.driven);
-      break;
-    case link::Kind::channel:
-      if (!is_cut(messaging, message)) return message.bytes;
-      chunk_bytes = lengthened(channel_chunk_bytes(messaging, message), message);
-  }
+  const link::Attributes* const link = link::attributes_of(kind);
+  if (!link && !is_cut(messaging, message)) return message.bytes;
+  const std::size_t chunk_bytes =
+      link ? chunk_bytes_by(*link, messaging, message, encodes)
+           : lengthened(channel_chunk_bytes(messaging, message), message);
   // A device takes all of them in one launch.
   const std::size_t least = (message.bytes + gpu::Queue::most_pieces - 1) / gpu::Queue::most_pieces;
   return std::min(std::max(chunk_bytes, whole_chunk(least)), message.bytes);
@@ -223,24 +204,14 @@ std::unique_ptr<ChunkSend> send_by_channel(Messaging& messaging, const Message& 
   return send;
 }
 
-std::unique_ptr<ChunkSend> send_by_peer(Messaging& messaging, const Message& message,
-                                        const Spec& spec, Elements& elements) {
+std::unique_ptr<ChunkSend> send_by_link(Messaging& messaging, const Message& message,
+                                        const Spec& spec, Elements& elements,
+                                        const link::Attributes& about) {
   const std::size_t chunk_bytes =
-      peer_chunk_bytes(messaging, message.bytes, spec.codec != Codec::none);
+      chunk_bytes_by(about, messaging, message, spec.codec != Codec::none);
   auto send =
       std::make_unique<PipelinedSend>(messaging, message, spec, elements.region, chunk_bytes);
-  if (!send->plan_by_peer(spec, elements, message.call)) return nullptr;
-  return send;
-}
-
-std::unique_ptr<ChunkSend> send_by_host(Messaging& messaging, const Message& message,
-                                        const Spec& spec, Elements& elements) {
-  if (!messaging.links.host.may_reach(message.peer)) return nullptr;
-  const std::size_t chunk_bytes =
-      host_chunk_bytes(messaging, message.bytes, spec.codec != Codec::none, message.call.driven);
-  auto send =
-      std::make_unique<PipelinedSend>(messaging, message, spec, elements.region, chunk_bytes);
-  if (!send->plan_by_host(spec, elements, message.call)) return nullptr;
+  if (!send->plan_by_link(about, spec, elements, message.call)) return nullptr;
   return send;
 }
 

@@ -16,31 +16,29 @@ using trace::Detour;
 /// mpress's own that is tried first answers for both.
 bool has_raw(const Messaging& messaging, const Message& message) {
   if (!messaging.gpu_aware || messaging.raw_by_link) return true;
-  const Endpoint to = messaging.endpoints.of(message.peer);
-  const link::Kind nearest = to.nearest();
+  const link::Kind nearest = messaging.links.nearest(message.peer);
   if (nearest == link::Kind::channel) return false;
-  return messaging.policy.has_raw({policy::Place::device, to.peer_by(nearest)}, message.bytes);
+  return messaging.policy.has_raw({policy::Place::device, policy::peer_by(nearest)}, message.bytes);
 }
 
 bool encodes(const Choice& choice) { return choice.spec.codec != Codec::none; }
 
-/// Why a link between devices of a host cannot carry a message: of the rank's links the one that
-/// `link` names.
-template <auto link>
-Detour probe_link(const Messaging& messaging, const Message& message, bool is_encoded) {
+/// Why a link between devices cannot carry a message.
+Detour probe_link(const Messaging& messaging, const Message& message, const link::Attributes& about,
+                  bool is_encoded) {
   if (message.device == gpu::host || message.peer == messaging.rank ||
       !may_be_announced(messaging, message)) {
     return Detour::unsuited;
   }
-  if (!messaging.endpoints.of(message.peer).is_on_this_host()) return Detour::other_host;
+  if (!about.crosses_hosts && !messaging.endpoints.of(message.peer).is_on_this_host()) {
+    return Detour::other_host;
+  }
   if (message.bytes < messaging.links.least_bytes_between_devices) return Detour::brief;
-  if (!(messaging.links.*link).is_open()) return Detour::closed;
-  if (!(messaging.links.*link).may_reach(message.peer)) return Detour::unreachable;
+  const link::Link& link = messaging.links.of(about.kind);
+  if (!link.is_open()) return Detour::closed;
+  if (!link.may_reach(message.peer)) return Detour::unreachable;
   return is_encoded || has_raw(messaging, message) ? Detour::none : Detour::left_to_mpi;
 }
-
-constexpr auto probe_peer = probe_link<&Links::peer>;
-constexpr auto probe_host = probe_link<&Links::host>;
 
 /// MPI gets `bytes` bytes of this memory.
 void hand_over(memory::Buffer memory, std::size_t bytes, Prepared& prepared) {
@@ -81,11 +79,13 @@ bool is_pending(const gpu::PriorWork& work) {
 /// process where mpress has a block open already.
 namespace zero_copy_get {
 
+constexpr const link::Attributes& of_peer = *link::attributes_of(link::Kind::peer);
+
 Detour probe(const Messaging& messaging, const Message& message, const Choice& choice) {
   const bool may_lend = !messaging.gpu_aware && !messaging.config.zero_copy_disabled;
   const bool stays = message.call.buffer_stays && message.layout.contiguous;
   if (encodes(choice) || !stays || !may_lend) return Detour::unsuited;
-  return probe_peer(messaging, message, false);
+  return probe_link(messaging, message, of_peer, false);
 }
 
 /// The program's own work may still be writing there, and a reader would not wait for that: so
@@ -94,7 +94,7 @@ std::optional<Status> start(Messaging& messaging, const Message& message, const 
                             Elements& elements, Prepared& prepared) {
   Devices::Behind& behind = elements.region.behind;
   if (behind && is_pending(*behind)) {
-    auto copied = send_by_peer(messaging, message, choice.spec, elements);
+    auto copied = send_by_link(messaging, message, choice.spec, elements, of_peer);
     if (copied) return announce(messaging, message, choice, std::move(copied), prepared);
     if (const Status status = await(messaging, message.device, behind); !status.is_ok()) {
       return status;
@@ -110,16 +110,16 @@ std::optional<Status> start(Messaging& messaging, const Message& message, const 
 /// MPI gets a header, and the data goes by slots of a link between devices, chunk by chunk.
 namespace pipelined {
 
-template <auto probe_link>
+template <const link::Attributes& about>
 Detour probe(const Messaging& messaging, const Message& message, const Choice& choice) {
-  return probe_link(messaging, message, encodes(choice));
+  return probe_link(messaging, message, about, encodes(choice));
 }
 
-template <auto send>
+template <const link::Attributes& about>
 std::optional<Status> start(Messaging& messaging, const Message& message, const Choice& choice,
                             Elements& elements, Prepared& prepared) {
-  return announce(messaging, message, choice, send(messaging, message, choice.spec, elements),
-                  prepared);
+  return announce(messaging, message, choice,
+                  send_by_link(messaging, message, choice.spec, elements, about), prepared);
 }
 
 }  // namespace pipelined
@@ -205,15 +205,20 @@ Status start_packed(Messaging& messaging, const Message& message, bool is_short_
 
 }  // namespace raw
 
-constexpr std::array table{
-    Protocol{"zero-copy get", zero_copy_get::probe, zero_copy_get::start},
-    Protocol{"pipelined, GPU to GPU", pipelined::probe<probe_peer>, pipelined::start<send_by_peer>},
-    Protocol{"pipelined, pinned host memory", pipelined::probe<probe_host>,
-             pipelined::start<send_by_host>},
-    Protocol{"pipelined, MPI", pipelined_by_channel::probe, pipelined_by_channel::start},
-    Protocol{"eager", eager::probe, eager::start},
-    Protocol{"raw", raw::probe, raw::start},
-};
+template <std::size_t... at>
+constexpr auto make_table(std::index_sequence<at...>) {
+  using link::between_devices;
+  return std::array{
+      Protocol{"zero-copy get", zero_copy_get::probe, zero_copy_get::start},
+      Protocol{between_devices[at].protocol, pipelined::probe<between_devices[at]>,
+               pipelined::start<between_devices[at]>}...,
+      Protocol{"pipelined, MPI", pipelined_by_channel::probe, pipelined_by_channel::start},
+      Protocol{"eager", eager::probe, eager::start},
+      Protocol{"raw", raw::probe, raw::start},
+  };
+}
+
+constexpr std::array table = make_table(std::make_index_sequence<link::count_between_devices>());
 
 }  // namespace
 
@@ -248,20 +253,21 @@ bool takes_raw(const Messaging& messaging, const Message& message) {
 Detour detour_of(const Messaging& messaging, const Message& message, trace::Way way, Detour of_peer,
                  bool is_encoded) {
   if (way == trace::Way::peer) return of_peer;
-  // Where the peer link was to be tried first, it cannot have the message.
-  if (way == trace::Way::host) {
-    return messaging.links.peer.is_open() ? Detour::unreachable : Detour::none;
+  // Of the last link that there is, if there is one.
+  Detour why_not = Detour::closed;
+  for (const link::Attributes& about : link::between_devices) {
+    // Links that were to be tried first cannot have the message.
+    if (way == way_by(about.kind))
+      return why_not == Detour::closed ? Detour::none : Detour::unreachable;
+    const Detour by_this = probe_link(messaging, message, about, is_encoded);
+    if (by_this == Detour::none) {
+      const bool is_open = messaging.links.nearest_open(message.peer) != link::Kind::channel;
+      return is_open ? Detour::no_room : Detour::not_open;
+    }
+    const bool is_better = why_not == Detour::unreachable && by_this != Detour::closed;
+    if (why_not == Detour::closed || is_better) why_not = by_this;
   }
-  const Detour by_peer = probe_peer(messaging, message, is_encoded);
-  const Detour by_host = probe_host(messaging, message, is_encoded);
-  if (by_peer == Detour::none || by_host == Detour::none) {
-    const bool is_open = messaging.links.nearest_open(message.peer) != link::Kind::channel;
-    return is_open ? Detour::no_room : Detour::not_open;
-  }
-  // Of a link that there is, if there is one.
-  return by_peer == Detour::closed || (by_peer == Detour::unreachable && by_host != Detour::closed)
-             ? by_host
-             : by_peer;
+  return why_not;
 }
 
 Status prepare(Messaging& messaging, const Message& message, const Choice& choice,

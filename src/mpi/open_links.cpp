@@ -33,7 +33,7 @@ struct LinkCard {
 /// The cards of this host's ranks, in an order that all of them share. Collective over
 /// MPI_COMM_WORLD.
 std::vector<LinkCard> exchange_cards(const link::SegmentAddress& segment,
-                                       const link::HostMemory::Address& on_host) {
+                                     const link::HostMemory::Address& on_host) {
   const mpi::Calls& mpi = mpi::calls();
   MPI_Comm here = MPI_COMM_NULL;
   if (mpi.Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here) !=
@@ -44,7 +44,7 @@ std::vector<LinkCard> exchange_cards(const link::SegmentAddress& segment,
   int position = 0;
   mpi.Comm_rank(here, &position);
   const LinkCard own{ranks[static_cast<std::size_t>(position)], segment, on_host,
-                      link::own_process()};
+                     link::own_process()};
   std::vector<LinkCard> all(ranks.size());
   mpi.Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, here);
   mpi.Comm_free(&here);

@@ -1,8 +1,10 @@
-// How large the chunks of a message between linked devices are.
+// How large the chunks of a message between devices are.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+
+#include "link/list.hpp"
 
 namespace mpress::policy {
 
@@ -59,9 +61,20 @@ constexpr std::size_t host_chunk(std::size_t bytes, std::size_t base) {
   return bytes / most < 128 && chunk > most ? most : chunk;
 }
 
-/// The same where payloads, which have `share` of the elements' bytes, take memory that others have
-/// just read: few are on their way at a time, and a host gives each copy. Those of 1.5 MB take the
-/// bus twice as long as the host.
+/// Bytes of elements in a chunk of a message by a link of the list; `window`: as host_raw_chunk()
+/// has it.
+constexpr std::size_t raw_chunk(const link::Attributes& link, std::size_t bytes, std::size_t base,
+                                std::size_t window) {
+  return link.is_through_host ? host_raw_chunk(bytes, base, window) : linked_raw_chunk(bytes, base);
+}
+constexpr std::size_t encoded_chunk(const link::Attributes& link, std::size_t bytes,
+                                    std::size_t base) {
+  return link.is_through_host ? host_chunk(bytes, base) : linked_chunk(bytes, base);
+}
+
+/// One that is encoded where payloads, which have `share` of the elements' bytes, take memory that
+/// others have just read: few are on their way at a time, and a host gives each copy. Those of 1.5
+/// MB take the bus twice as long as the host.
 constexpr std::size_t windowed_chunk(std::size_t bytes, std::size_t base, double share) {
   const auto payload = static_cast<double>(base + base / 2);
   const auto chunk = static_cast<std::size_t>(payload / std::max(share, 1e-3)) / base * base;

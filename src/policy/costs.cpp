@@ -10,32 +10,34 @@ namespace mpress::policy {
 namespace {
 
 constexpr double left_out = 15e-6;  // launches and looks of a message's own
-/// Of encoders, decoders and copies across a link between GPUs that run at once; measured with four
-/// codecs and fields at 256 MB on two H200.
-constexpr double linked_slowdown = 1.3;
-constexpr double launch = 12e-6;  // of a codec, as the shortest message takes it on an H200
-constexpr double gap = 4e-6;      // from one chunk to the next of those that a queue has queued
+constexpr double launch = 12e-6;    // of a codec, as the shortest message takes it on an H200
+constexpr double gap = 4e-6;        // from one chunk to the next of those that a queue has queued
 
 /// Bytes of a message's first chunk; all of them where it goes in one piece.
 double first_piece(Path path, double bytes, std::size_t chunk) {
-  const Medium way = medium(path);
-  if (way == Medium::host || chunk == 0 || bytes < 2 * static_cast<double>(chunk)) return bytes;
-  if (way == Medium::linked) chunk = linked_chunk(static_cast<std::size_t>(bytes), chunk);
-  if (way == Medium::pinned) chunk = host_chunk(static_cast<std::size_t>(bytes), chunk);
-  return static_cast<double>(chunk);
+  if (path.place == Place::host || chunk == 0 || bytes < 2 * static_cast<double>(chunk)) {
+    return bytes;
+  }
+  const link::Attributes* const link = own_link(path);
+  return static_cast<double>(link ? encoded_chunk(*link, static_cast<std::size_t>(bytes), chunk)
+                                  : chunk);
 }
 
 Costs usual_costs() {
   constexpr auto device = static_cast<std::size_t>(Place::device);
   Costs costs;
   for (const Peer peer : {Peer::same_host, Peer::other_host}) {
-    costs.messages[static_cast<std::size_t>(peer)][device] = Curve::line(20e-6, 10e9);
-    costs.assumed[static_cast<std::size_t>(peer)] = true;
+    costs.messages[index(peer)][device] = Curve::line(20e-6, 10e9);
+    costs.assumed[index(peer)] = true;
   }
-  // No curve: a rate that is learned counts.
-  costs.assumed[static_cast<std::size_t>(Peer::linked)] = true;
-  // As fast as a bus may be: where it is slower, compression begins later than it could.
-  costs.messages[static_cast<std::size_t>(Peer::pinned)][device] = Curve::line(20e-6, 50e9);
+  for (const link::Attributes& link : link::between_devices) {
+    const std::size_t peer = index(peer_by(link.kind));
+    if (link.assumed_rate > 0) {
+      costs.messages[peer][device] = Curve::line(link.message_seconds, link.assumed_rate);
+    } else {
+      costs.assumed[peer] = true;  // no curve: a rate that is learned counts
+    }
+  }
   for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
     costs.codecs[static_cast<std::size_t>(codec)][device] = {Curve::line(20e-6, 500e9),
                                                              Curve::line(15e-6, 500e9)};
@@ -47,7 +49,7 @@ Costs usual_costs() {
 }  // namespace
 
 const Curve* Costs::raw_by_mpi(Path path, double bytes) const {
-  if (!raw_is_mpis || path.place != Place::device || !has_own_link(path.peer)) return nullptr;
+  if (!raw_is_mpis || !own_link(path)) return nullptr;
   const Curve& by_mpi = message({Place::device, Peer::same_host});
   const Curve& by_link = message(path);
   const bool is_slower = by_mpi && by_link && by_link.at(bytes) < faster * by_mpi.at(bytes);
@@ -57,11 +59,11 @@ const Curve* Costs::raw_by_mpi(Path path, double bytes) const {
 std::optional<CodecSeconds> Costs::codec_seconds(Path path, const CodecTimes& times,
                                                  double bytes) const {
   if (!times.encode) return std::nullopt;
-  const double piece = first_piece(path, bytes, device_chunks[static_cast<std::size_t>(path.peer)]);
+  const double piece = first_piece(path, bytes, device_chunks[index(path.peer)]);
   const double encode = times.encode.at(piece);
   const double decode = times.decode.at(piece);
   const double pieces = bytes / piece;
-  if (!has_own_link(path.peer) || path.place == Place::host) {
+  if (!own_link(path)) {
     return CodecSeconds{pieces * encode, pieces * decode, encode, decode};
   }
   // All chunks are encoded in one go, and none is decoded later as the host sees to another.
@@ -78,13 +80,14 @@ double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double 
 
 double Costs::compressed(Path path, const Curve& frame, const CodecSeconds& codec,
                          double wire_bytes) const {
-  const bool is_linked = medium(path) == Medium::linked;
-  double seconds = compressed_seconds(frame, codec, wire_bytes, is_linked ? linked_slowdown : 1);
+  const link::Attributes* const link = own_link(path);
+  const double slowdown = link ? link->overlap_slowdown : 1;
+  double seconds = compressed_seconds(frame, codec, wire_bytes, slowdown);
   // A GPU may send and receive at once, and raw messages both ways hardly disturb each other. Its
   // launches overlap with what works meanwhile.
-  if (is_linked) {
+  if (slowdown > 1) {
     const double working = codec.encode + codec.decode - 2 * launch;
-    seconds = std::max(seconds, linked_slowdown * working);
+    seconds = std::max(seconds, slowdown * working);
   }
   return seconds + (path.place == Place::device ? left_out : 0);
 }

@@ -19,15 +19,31 @@ struct Path {
   Peer peer = Peer::other_host;
 };
 
-/// Messages whose costs are measured, or assumed, together.
-enum class Medium : std::uint8_t { host, device, linked, pinned, count_ };
+/// Of memory of devices, by a link of the list: which one; null: by MPI.
+constexpr const link::Attributes* own_link(Path path) {
+  return path.place == Place::device && has_own_link(path.peer) ? &attributes_of(path.peer)
+                                                                : nullptr;
+}
 
-inline constexpr std::size_t medium_count = static_cast<std::size_t>(Medium::count_);
+/// Messages whose costs are measured, or assumed, together: in memory of the host, in that of
+/// devices by MPI, and by each link of the list.
+enum class Medium : std::uint8_t { host, device };
 
-inline Medium medium(Path path) {
-  if (path.place == Place::host) return Medium::host;
-  if (path.peer == Peer::linked) return Medium::linked;
-  return path.peer == Peer::pinned ? Medium::pinned : Medium::device;
+inline constexpr std::size_t medium_count = 2 + link::count_between_devices;
+
+constexpr Medium medium(Path path) {
+  if (own_link(path)) return static_cast<Medium>(path.peer);
+  return path.place == Place::host ? Medium::host : Medium::device;
+}
+
+/// Do its devices reach each other's memory?
+constexpr bool is_linked(Path path) {
+  return path.place == Place::device && path.peer == Peer::linked;
+}
+
+/// Null for those that are MPI's.
+constexpr const link::Attributes* own_link(Medium medium) {
+  return own_link(Path{Place::device, static_cast<Peer>(medium)});
 }
 
 /// What encoding and decoding a message take, and what doing so for its first chunk takes; all of a
@@ -70,10 +86,10 @@ struct Costs {
   std::array<double, codec_count> least_host_seconds{};
 
   const Curve& message(Path path) const {
-    return messages[static_cast<std::size_t>(path.peer)][static_cast<std::size_t>(path.place)];
+    return messages[index(path.peer)][static_cast<std::size_t>(path.place)];
   }
   double crowding(Path path) const {
-    return crowded[static_cast<std::size_t>(path.peer)][static_cast<std::size_t>(path.place)];
+    return crowded[index(path.peer)][static_cast<std::size_t>(path.place)];
   }
   /// Where a raw message of an own link's path goes by MPI, that takes: what; else null.
   const Curve* raw_by_mpi(Path path, double bytes) const;
@@ -113,9 +129,8 @@ inline constexpr double faster = 0.95;
 double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double wire_bytes,
                           double slowdown = 1);
 
-/// What is assumed where nothing was measured: of devices, a link of 10 GB/s by MPI and of 50 GB/s
-/// by host memory that both have pinned, and codecs as on a GPU of these years; of the host, and of
-/// linked devices, nothing.
+/// What is assumed where nothing was measured: of devices, a link of 10 GB/s by MPI and, by a link
+/// of the list, what its row says, and codecs as on a GPU of these years; of the host, nothing.
 Costs default_costs();
 
 /// By codec, of a device that computes at `speed` multiprocessors times GHz: as measured on an H200

@@ -39,17 +39,28 @@ void note(Ratios::Seen& seen, double wire_per_raw) {
 
 constexpr std::size_t least_worth = 4096;
 
-/// A round of a collective call takes at least this long, and, where a link was not measured,
-/// such bytes a second pass: as on machines of these years.
-struct Usual {
-  double round_seconds;
-  double rate;
-};
-constexpr Usual usual(Path path) {
-  if (path.peer == Peer::linked) return {16e-6, 330e9};
-  if (path.peer == Peer::pinned) return {20e-6, 25e9};
-  if (path.peer == Peer::same_host) return {path.place == Place::host ? 3e-6 : 30e-6, 8e9};
-  return {30e-6, 10e9};
+/// A round of a collective call takes at least this long, and, where nothing was measured, such
+/// bytes a second pass by MPI: as on machines of these years.
+constexpr LinkCosts usual_by_mpi(Path path) {
+  if (path.peer == Peer::other_host) {
+    // 4 hosts at 1 Gbit/s, by TCP: all at once took as long for 0.1 MB a pair, 1.07 times as long
+    // for 1 MB, and 1.3 for 4.
+    return {.round_seconds = 30e-6, .seconds_a_byte = 1 / 10e9, .crowding = 1.1};
+  }
+  if (path.place == Place::host) return {.round_seconds = 3e-6, .seconds_a_byte = 1 / 8e9};
+  // 4 ranks on 2 H100s by MPICH over TCP: from 1 to 2 MB a pair on, on the wire.
+  return {.round_seconds = 30e-6, .seconds_a_byte = 1 / 8e9, .crowding = 1.1};
+}
+
+constexpr LinkCosts usual_costs(Path path) {
+  const link::Attributes* const link = own_link(path);
+  if (!link) return usual_by_mpi(path);
+  return {.round_seconds = link->round_seconds,
+          .seconds_a_byte = 1 / link->round_rate,
+          .crowding = link->crowding,
+          .is_shared = link->is_through_host,
+          .partner_share = link->partner_share,
+          .passing_on = link->passing_on};
 }
 
 /// Bytes of the messages that are thought of where all are.
@@ -72,18 +83,18 @@ bool Policy::may_compress_host(Peer peer, Codec codec) const {
 }
 
 bool Policy::may_compress_devices() const {
-  return may_compress({{Place::device, Peer::same_host},
-                       {Place::device, Peer::other_host},
-                       {Place::device, Peer::linked},
-                       {Place::device, Peer::pinned}});
+  for (std::size_t peer = 0; peer < peer_count; ++peer) {
+    if (may_compress({{Place::device, static_cast<Peer>(peer)}})) return true;
+  }
+  return false;
 }
 
 bool Policy::may_have_raw() const {
   if (!costs_.raw_is_mpis) return true;
   return compute([&] {
-    for (const Peer peer : {Peer::linked, Peer::pinned}) {
+    for (const link::Attributes& link : link::between_devices) {
       for (double bytes = shortest; bytes <= longest; bytes *= 2) {
-        if (is_faster_by_link({Place::device, peer}, bytes)) return true;
+        if (is_faster_by_link({Place::device, peer_by(link.kind)}, bytes)) return true;
       }
     }
     return false;
@@ -124,7 +135,7 @@ CodecSeconds Policy::least_seconds(Path path, Codec codec, double bytes) const {
 /// Empty where they were never measured.
 std::optional<CodecSeconds> Policy::codec_seconds(Path path, Codec codec, double bytes) const {
   const auto index = static_cast<std::size_t>(codec);
-  if (medium(path) != Medium::linked || !costs_.assumed_codecs[index] ||
+  if (!is_linked(path) || !costs_.assumed_codecs[index] ||
       !knows_devices_.load(std::memory_order_acquire)) {
     return costs_.codec_seconds(path, codec, bytes);
   }
@@ -156,13 +167,13 @@ Policy::Wire Policy::wire(Path path) const {
   const Curve& told = costs_.message(path);
   const double rate = links_.rate(path.peer);
   const bool is_on_device = path.place == Place::device;
-  const bool is_assumed = is_on_device && costs_.assumed[static_cast<std::size_t>(path.peer)];
+  const bool is_assumed = is_on_device && costs_.assumed[index(path.peer)];
   const bool is_told = told || (is_on_device && !is_assumed);  // even that nobody knows
   if (rate == 0 || (is_told && !is_assumed)) return {{}, &told, &costs_.frame(path)};
   // A link between GPUs tells its rate alone, and is fast enough for what else a message takes to
-  // count: 15 us between two H200s, from 64 KB to 256 MB.
-  constexpr double of_linked = 15e-6;
-  Wire learned{Curve::line(path.peer == Peer::linked ? of_linked : 0, rate)};
+  // count.
+  const link::Attributes* const link = own_link(path);
+  Wire learned{Curve::line(link ? link->message_seconds : 0, rate)};
   constexpr double typical = 1 << 20;
   const bool is_slower = told && told.at(typical) >= learned.learned.at(typical);
   return is_slower ? Wire{{}, &told, &costs_.frame(path)} : learned;
@@ -179,7 +190,7 @@ double Policy::raw_seconds(const Subject& subject, const Wire& costs) const {
   constexpr double slower = 1.18;       // than copies
   const double alone =
       subject.raw_share * raw_seconds(subject.path, costs, static_cast<double>(subject.bytes));
-  const bool by_kernels = subject.raw_by_kernels && subject.path.peer == Peer::linked;
+  const bool by_kernels = subject.raw_by_kernels && is_linked(subject.path);
   return by_kernels ? of_kernels + slower * alone : alone;
 }
 
@@ -190,23 +201,7 @@ LinkCosts Policy::link_costs(Path path) const {
 LinkCosts Policy::costs_of_link(Path path) const {
   constexpr double brief = 64 << 10;
   constexpr double long_one = 4 << 20;
-  const Usual otherwise = usual(path);
-  LinkCosts costs{otherwise.round_seconds, 1 / otherwise.rate};
-  costs.is_shared = path.peer == Peer::pinned;
-  if (path.peer == Peer::linked) {
-    // What 4 H100s took for 1 to 64 MB a pair, with MPICH: all at once 50 us and 262 GB/s, one
-    // after another 41 and 333; and a chain of segments twice as long as its copies.
-    costs.crowding = 1.27;
-    costs.partner_share = 1;
-    costs.passing_on = 2;
-  }
-  // What 4 H100s took for 1 to 64 MB a pair by memory of their host, in windows (policy/chunks).
-  if (path.peer == Peer::pinned) costs.crowding = 1.15;
-  // And 4 ranks on 2 H100s by MPICH over TCP: from 1 to 2 MB a pair on, on the wire.
-  if (path.place == Place::device && path.peer == Peer::same_host) costs.crowding = 1.1;
-  // And 4 hosts at 1 Gbit/s, by TCP: all at once took as long for 0.1 MB a pair, 1.07 times as long
-  // for 1 MB, and 1.3 for 4.
-  if (path.peer == Peer::other_host) costs.crowding = 1.1;
+  LinkCosts costs = usual_costs(path);
   const Wire known = wire(path);
   if (!known.message()) return costs;
   const double at_brief = known.message().at(brief);

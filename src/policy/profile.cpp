@@ -59,8 +59,9 @@ bool read_chunk(std::string_view text, std::size_t& bytes) {
 }
 
 template <std::size_t count>
-bool read_name(std::string_view text, const char* const (&names)[count], std::size_t& index) {
-  index = static_cast<std::size_t>(std::find(names, names + count, text) - names);
+bool read_name(std::string_view text, const std::array<const char*, count>& names,
+               std::size_t& index) {
+  index = static_cast<std::size_t>(std::ranges::find(names, text) - names.begin());
   return index < count;
 }
 
@@ -108,7 +109,7 @@ class Parser {
       if (!read_name(name, peer_names, first)) return expected;
       const auto peer = static_cast<Peer>(first);
       if (has_own_link(peer) && static_cast<Place>(place) != Place::device) {
-        return peer == Peer::linked ? "[link linked, device]" : "[link pinned, device]";
+        return "[link PEER, device], as it is a link between GPUs";
       }
       profile_.links.push_back({peer, static_cast<Place>(place), {}, {}, {}, 0});
       return nullptr;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codec/spec.hpp"
+#include "link/list.hpp"
 #include "policy/curve.hpp"
 
 namespace mpress::policy {
@@ -16,22 +17,34 @@ namespace mpress::policy {
 /// Where elements lie, on both sides of a message.
 enum class Place : std::uint8_t { host, device, count_ };
 
-/// How far away the other rank is.
+/// How far away the other rank is. Behind other_host come the links of link/list.hpp, in its order:
+/// data between devices goes by that link, whatever the MPI.
 enum class Peer : std::uint8_t {
   same_host,
   other_host,
-  linked,  ///< of this host, and the GPUs reach each other's memory
-  pinned,  ///< of this host, and data goes by host memory that both GPUs have pinned
-  count_
+  linked = 2 + link::position(link::Kind::peer),  ///< GPUs reach each other's memory
 };
 
-/// Does data between devices of such ranks go by a link of mpress's, whatever the MPI?
-constexpr bool has_own_link(Peer peer) { return peer == Peer::linked || peer == Peer::pinned; }
+inline constexpr std::size_t peer_count = 2 + link::count_between_devices;
 
-inline constexpr const char* place_names[] = {"host", "device"};
-inline constexpr const char* peer_names[] = {"same-host", "other-host", "linked", "pinned"};
+constexpr std::size_t index(Peer peer) { return static_cast<std::size_t>(peer); }
+constexpr bool has_own_link(Peer peer) { return peer > Peer::other_host; }
+constexpr const link::Attributes& attributes_of(Peer own_link) {
+  return link::between_devices[index(own_link) - 2];
+}
+
+/// `otherwise`: by the channel.
+constexpr Peer peer_by(link::Kind kind, Peer otherwise = Peer::same_host) {
+  return kind == link::Kind::channel ? otherwise : static_cast<Peer>(2 + link::position(kind));
+}
+
 inline constexpr std::size_t place_count = static_cast<std::size_t>(Place::count_);
-inline constexpr std::size_t peer_count = static_cast<std::size_t>(Peer::count_);
+inline constexpr std::array place_names{"host", "device"};
+inline constexpr std::array peer_names = [] {
+  std::array<const char*, peer_count> names{"same-host", "other-host"};
+  for (std::size_t i = 2; i < peer_count; ++i) names[i] = link::between_devices[i - 2].profile;
+  return names;
+}();
 
 /// mpc, zfp and szp are indexed by their values.
 inline constexpr std::size_t codec_count = 4;
@@ -42,7 +55,7 @@ struct CodecTimes {
   Curve decode;
 };
 
-inline constexpr const char* codec_names[] = {"none", "mpc", "zfp", "szp"};
+inline constexpr std::array codec_names{"none", "mpc", "zfp", "szp"};
 
 using AllCodecTimes = std::array<std::array<CodecTimes, place_count>, codec_count>;
 

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "codec/float_environment.hpp"
 #include "config/machine.hpp"
+#include "link/list.hpp"
 #include "policy/costs.hpp"
 #include "policy/profile.hpp"
 #include "python/arguments.hpp"
@@ -30,10 +32,10 @@ policy::Profile profile_of(const std::string& text) {
 }
 
 template <std::size_t count>
-std::size_t index_of(const std::string& text, const char* const (&names)[count]) {
-  const auto found = std::find(names, names + count, text);
-  if (found == names + count) throw nb::value_error((text + ": no such name").c_str());
-  return static_cast<std::size_t>(found - names);
+std::size_t index_of(const std::string& text, const std::array<const char*, count>& names) {
+  const auto found = std::ranges::find(names, std::string_view(text));
+  if (found == names.end()) throw nb::value_error((text + ": no such name").c_str());
+  return static_cast<std::size_t>(found - names.begin());
 }
 
 nb::dict points_of(const policy::Curve& curve) {
@@ -66,7 +68,7 @@ nb::dict read_profile(const std::string& text) {
   }
   nb::list links;
   for (const policy::Profile::Link& link : profile.links) {
-    links.append(nb::make_tuple(policy::peer_names[static_cast<std::size_t>(link.peer)],
+    links.append(nb::make_tuple(policy::peer_names[policy::index(link.peer)],
                                 policy::place_names[static_cast<std::size_t>(link.place)], link.mpi,
                                 link.transport, points_of(link.message), link.chunk,
                                 link.crowding));
@@ -106,9 +108,19 @@ std::optional<std::pair<double, double>> predict(const std::string& profile, con
   });
 }
 
+nb::list links_between_devices() {
+  nb::list rows;
+  for (const link::Attributes& row : link::between_devices) {
+    rows.append(nb::make_tuple(row.name, row.profile, row.way, row.text, row.note, row.phrase));
+  }
+  return rows;
+}
+
 }  // namespace
 
 void define_policy(nb::module_& m) {
+  m.def("links", &links_between_devices,
+        "As link/list.hpp has them: name, name in profiles, way, text, note and phrase of each.");
   m.def("hardware", &hardware, "What a profile is valid for: processor and GPUs.");
   m.def("transport_settings", &transport_settings, "mpi"_a,
         "How the environment chooses the transport of an MPI (mpi_name()), NAME=VALUE each.");

@@ -131,8 +131,8 @@ void raw_messages_are_mpi_s_unless_that_is_slower() {
 
 void messages_by_pinned_memory_overlap() {
   const Costs costs = costs_between_gpus();
-  const Path pinned{Place::device, Peer::pinned};
-  CHECK(medium(pinned) == Medium::pinned && costs.message(pinned));
+  const Path pinned{Place::device, peer_by(link::Kind::host)};
+  CHECK(own_link(medium(pinned))->kind == link::Kind::host && costs.message(pinned));
   constexpr double size = 256 << 20;
   const CodecSeconds codec = *costs.codec_seconds(pinned, Codec::mpc, size);
   CHECK(codec.first_encode < codec.encode / 4 && codec.last_decode < codec.decode / 4);

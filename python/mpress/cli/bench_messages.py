@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mpress import _core
+from mpress import _core, links
 from mpress.cli import bench_options
 from mpress.cli.console import NO, make_console, make_table, print_table, size_text
 from mpress.cli.errors import (
@@ -62,7 +62,6 @@ _FORMS = {
     "binomial": "tree, hops",
 }  # fmt: skip
 
-_LINKS = {"peer": "from GPU to GPU", "host": "by memory of the host that both GPUs have pinned"}
 _OF_MESSAGES = ("plain", "host", "copy", "peer-copy", "nccl")
 
 
@@ -134,7 +133,7 @@ def _command(benchmark: str) -> Callable[..., None]:
                 "through the loopback"
             )
         seen = document["link"]["seen"]
-        if link in ("peer", "host") and seen != link:
+        if link in links.BY_NAME and seen != link:
             some = "some" if seen == "several" else "the"
             print(f"mpress: --link {link}: {some} messages went by MPI", file=sys.stderr)
 
@@ -332,8 +331,8 @@ def _places(document: dict[str, Any]) -> str:
 def _way(document: dict[str, Any]) -> str:
     """How the messages travelled, as far as that was seen."""
     link = document["link"]["seen"]
-    if link in _LINKS:
-        return _LINKS[link]
+    if link in links.BY_NAME:
+        return links.BY_NAME[link].phrase
     seen = {"tcp": "TCP", "shm": "shared memory", "network": "the network between hosts",
             None: "a transport that the host does not tell"}  # fmt: skip
     by_mpi = f"by {seen[document['transport']['seen']]}"
@@ -385,7 +384,7 @@ def _path(row: dict[str, Any], is_call: bool) -> str:
     elif row["job"] == "auto" and spec != "auto":
         name += ", beside auto"
     way = row.get("way")
-    return name + (f", {way}" if way and (is_call or way in _LINKS) else "")
+    return name + (f", {way}" if way and (is_call or way in links.BY_NAME) else "")
 
 
 def _compared(row: dict[str, Any], reference: str) -> str:

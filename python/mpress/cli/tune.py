@@ -11,15 +11,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from mpress import _core, cuda_bench, tune
+from mpress import _core, cuda_bench, links, tune
 from mpress.cli.console import make_console, make_table, print_table, size_text
 from mpress.cli.errors import UserError, checked_seconds, checked_transport
 from mpress.p2p import jobs
 
-_OWN_LINKS = {
-    "linked": "from GPU to GPU of one host",
-    "pinned": "by host memory that both GPUs have pinned",
-}
 _RATIOS = (1.2, 1.5, 2.0, 4.0, 8.0, 32.0)
 
 
@@ -134,7 +130,7 @@ def measured_own_links(
 ) -> list[tune.Link]:
     """Adds what messages between GPUs take by the first of mpress's links that they can take; where
     there is none, says so."""
-    for name in tune.OWN_LINKS:
+    for name in links.BY_NAME:
         try:
             link = tune.measure_own_link(
                 name, transport=transport, mpiexec=mpiexec, seconds=seconds
@@ -273,7 +269,7 @@ def _letters(links: list[tune.Link]) -> list[str]:
 
 
 def _name(link: tune.Link) -> str:
-    if link.peer in _OWN_LINKS:
-        return f"device memory, {_OWN_LINKS[link.peer]}"
+    if link.peer in links.BY_PROFILE:
+        return f"device memory, {links.BY_PROFILE[link.peer].phrase}"
     settings = f", {link.transport}" if link.transport else ""
     return f"{link.place} memory, {link.peer}, {link.mpi}{settings}"

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mpress import codec_bench
+from mpress import codec_bench, links
 from mpress.p2p import nccl
 
 Row = dict[str, Any]
@@ -78,8 +78,11 @@ CHUNKED = "@"
 TRANSPORTS = ("mpi", "shm", "tcp")
 """What the host's MPI would take, its shared memory, or TCP."""
 
-LINKS = ("auto", "mpi", "peer", "host")
+LINKS = ("auto", "mpi", *links.BY_NAME)
 """Of messages between GPUs of a host: MPRESS_LINK."""
+
+LINK_COUNTERS = {name: "peer" if name == "peer" else f"by_{name}" for name in links.BY_NAME}
+"""What counts the messages of each link, in rows of results."""
 
 JOBS = ("forced", "sequential", "auto")
 """Every codec is used whatever the policy thinks; also in one piece, so that nothing overlaps; the
@@ -278,7 +281,7 @@ def _summary(row: Row, beside: Mapping[str, list[float]], directions: int) -> Ro
     if row["path"] not in BASELINES:
         found["check"] = row["check"]
     if row["path"] not in BASELINES and row["raw_bytes"]:
-        shares = {way: row[way] / row["sent"] for way in ("chunked", "peer", "by_host")}
+        shares = {way: row[way] / row["sent"] for way in ("chunked", *LINK_COUNTERS.values())}
         found |= {
             "ratio": row["raw_bytes"] / row["wire_bytes"],
             **shares,
@@ -292,8 +295,8 @@ def _summary(row: Row, beside: Mapping[str, list[float]], directions: int) -> Ro
 
 
 def _way(shares: Mapping[str, float]) -> str:
-    """Of most messages: peer, host, mpi, or several where none had most."""
-    ways = {"peer": shares["peer"], "host": shares["by_host"]}
+    """Of most messages: a link's name, mpi, or several where none had most."""
+    ways = {name: shares[counter] for name, counter in LINK_COUNTERS.items()}
     ways["mpi"] = 1 - sum(ways.values())
     return next((way for way, share in ways.items() if share > _MOST), "several")
 
@@ -317,7 +320,7 @@ def transport_seen(result: Mapping[str, Any], asked: str) -> dict[str, Any]:
     hosts, shm within one, and None where there were none or the host does not tell; `right` is
     whether that was asked for."""
     rows = [row for row in result["rows"] if row["wire_bytes"] and row["path"] not in BASELINES]
-    rows = [row for row in rows if row["peer"] + row["by_host"] == 0]
+    rows = [row for row in rows if not any(row[counter] for counter in LINK_COUNTERS.values())]
     wire_bytes = sum(row["wire_bytes"] for row in rows)
     share = sum(row["loopback_bytes"] for row in rows) / wire_bytes if rows else 0.0
     seen = None

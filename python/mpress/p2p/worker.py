@@ -21,7 +21,7 @@ from mpi4py import MPI
 
 from mpress import _core, trace
 from mpress.p2p import arrival, data, loopback, memory, nccl
-from mpress.p2p.jobs import BASELINES, CHUNKED, OPERATIONS, PARTS, REDUCTIONS, TIMES
+from mpress.p2p.jobs import BASELINES, CHUNKED, LINK_COUNTERS, OPERATIONS, PARTS, REDUCTIONS, TIMES
 from mpress.p2p.message import codec_comm, message
 
 _SAMPLE_SECONDS = 0.006
@@ -117,8 +117,10 @@ class Rank:
             "raw_bytes": sum(row["raw_bytes"] for row in sent),
             "wire_bytes": sum(row["wire_bytes"] for row in sent),
             "chunked": sum(row["messages"] for row in sent if row["way"] == "chunks"),
-            "peer": sum(row["messages"] for row in sent if row["way"] == "peer"),
-            "by_host": sum(row["messages"] for row in sent if row["way"] == "host"),
+            **{
+                counter: sum(row["messages"] for row in sent if row["way"] == name)
+                for name, counter in LINK_COUNTERS.items()
+            },
             "encode_seconds": sum(row["encode_seconds"] for row in rows),
             "decode_seconds": sum(row["decode_seconds"] for row in rows),
             "wait_seconds": sum(row["wait_seconds"] for row in rows),

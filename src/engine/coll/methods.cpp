@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
+#include <vector>
 
 #include "codec/float_environment.hpp"
 #include "engine/coll/blocks/blocks.hpp"
@@ -33,18 +35,20 @@ CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
   CollectiveCosts found;
   const auto of = [&](Place place, Peer peer) { return job.policy.link_costs({place, peer}); };
   found.host = {of(Place::host, Peer::same_host), of(Place::host, Peer::other_host)};
-  found.linked = {of(Place::device, Peer::linked), of(Place::device, Peer::other_host)};
-  found.pinned = {of(Place::device, Peer::pinned), found.linked.between};
-  found.by_mpi = {of(Place::device, Peer::same_host), found.linked.between};
+  std::vector<policy::CollectiveCosts*> all{&found.host};
+  const LinkCosts between_devices = of(Place::device, Peer::other_host);
+  for (std::size_t at = 0; at < found.devices.size(); ++at) {
+    const Peer peer = policy::peer_by(link::kind_at(at));
+    all.push_back(&(found.devices[at] = {of(Place::device, peer), between_devices}));
+  }
   // Rates that were learned are those of all of a host's ranks at once.
-  const std::array all{&found.host, &found.linked, &found.pinned, &found.by_mpi};
   if (job.policy.rate(Peer::other_host) != 0) {
     const std::size_t ranks = std::max<std::size_t>(job.endpoints.ranks_here(), 1);
     compute([&] {
       for (auto* costs : all) costs->between.seconds_a_byte /= static_cast<double>(ranks);
     });
   }
-  std::array<double, 6 * all.size()> numbers;
+  std::array<double, 6 * (1 + std::tuple_size_v<decltype(found.devices)>)> numbers;
   const auto for_each = [&](auto visit) {
     std::size_t i = 0;
     for (policy::CollectiveCosts* const costs : all) {
@@ -66,20 +70,17 @@ CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
 schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& shape,
                            const Context& context) {
   const CollectiveCosts& costs = job.collective_costs;
-  const Context::Between between = context.between_devices();
   const bool is_encoded = shape.compresses && shape.spec.codec != Codec::none;
   policy::CollectiveCosts here = costs.host;
   if (shape.on_devices) {
-    switch (between) {
-      case Context::Between::link:
-        here = costs.linked;
-        if (is_encoded) here.within = compute([&] { return policy::of_payloads(here.within); });
-        break;
-      case Context::Between::host_memory:
-        here = costs.pinned;
-        if (is_encoded) here.within.crowding = 1;  // payloads find room
-        break;
-      case Context::Between::mpi: here = costs.by_mpi; break;
+    const std::size_t at = link::position(context.between_devices());
+    here = costs.devices[at];
+    if (is_encoded && at < link::count_between_devices) {
+      if (link::between_devices[at].is_through_host) {
+        here.within.crowding = 1;  // payloads find room
+      } else {
+        here.within = compute([&] { return policy::of_payloads(here.within); });
+      }
     }
   }
   const double wire_per_raw = is_encoded ? expected_wire_per_raw(shape.spec) : 1;

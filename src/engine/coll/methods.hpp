@@ -2,9 +2,11 @@
 // numbers that all members share.
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #include "codec/spec.hpp"
+#include "link/list.hpp"
 #include "policy/methods.hpp"
 
 namespace mpress::engine {
@@ -15,10 +17,9 @@ class Job;
 /// What links cost, as all ranks of MPI_COMM_WORLD agreed in MPI_Init: of each number the one of
 /// the rank that has it worst. The same on all of them.
 struct CollectiveCosts {
-  policy::CollectiveCosts host;    ///< memory of the host
-  policy::CollectiveCosts linked;  ///< of devices, that reach each other's within a host
-  policy::CollectiveCosts pinned;  ///< of devices, by memory of the host that both have pinned
-  policy::CollectiveCosts by_mpi;  ///< of devices, where MPI brings it within a host, too
+  policy::CollectiveCosts host;  ///< memory of the host
+  /// Of devices: by the link at this position of the list within a host; the last: by MPI.
+  std::array<policy::CollectiveCosts, link::count_between_devices + 1> devices;
 };
 
 /// Collective over MPI_COMM_WORLD, whose context `world` is; waits.

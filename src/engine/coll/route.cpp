@@ -154,24 +154,17 @@ bool Routing::is_for_devices() const {
   return may_be_on_devices_ && has_device_modes(job_, context_);
 }
 
-Context::Between between_by(link::Kind kind) {
-  switch (kind) {
-    case link::Kind::peer: return Context::Between::link;
-    case link::Kind::host: return Context::Between::host_memory;
-    case link::Kind::channel: break;
-  }
-  return Context::Between::mpi;
-}
-
-/// How data goes to the member of this host that is the hardest to reach.
-Context::Between Routing::worst_between() const {
+/// The position, in the list of links, of the one to the member of this host that is the hardest to
+/// reach.
+std::size_t Routing::slowest_link() const {
   const schedule::Hosts& hosts = context_.hosts();
-  Context::Between worst = Context::Between::link;
+  std::size_t slowest = 0;
   for (const int member : hosts.members(hosts.host(context_.rank()))) {
     if (member == context_.rank()) continue;
-    worst = std::max(worst, between_by(job_.links.nearest(context_.world_rank(member))));
+    const link::Kind nearest = job_.links.nearest(context_.world_rank(member));
+    slowest = std::max(slowest, link::position(nearest));
   }
-  return worst;
+  return slowest;
 }
 
 /// All calls before it are decided, and so is the context.
@@ -244,7 +237,7 @@ void Routing::go_on() {
   const bool is_taken = is_persistent && context_.order().is_taken(served_.tag);
   const std::array told{Word{Combine::bit_or, mode_.has_had_device ? 1u : 0u},
                         Word{Combine::bit_or, is_taken ? 1u : 0u},
-                        Word{Combine::max, static_cast<std::uint64_t>(worst_between())}};
+                        Word{Combine::max, slowest_link()}};
   agreement_ = context_.agreements().combine(told);
   state_ = State::agreeing;
 }
@@ -252,7 +245,7 @@ void Routing::go_on() {
 void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) mode_.has_devices = true;
-  context_.set_between_devices(static_cast<Context::Between>(agreement_->result()[2]));
+  context_.set_between_devices(link::kind_at(agreement_->result()[2]));
   if (agreement_->result()[1] != 0) {
     if (is_reproducible_) tell_unserved(job_, operands_, "there are too many persistent ones");
     return decide(Server::mpi);
@@ -274,7 +267,7 @@ bool Routing::may_have_kernels() const {
       !engine::may_have_kernels(job_.config)) {
     return false;
   }
-  if (context_.between_devices() == Context::Between::mpi) return false;
+  if (!context_.has_memory_of_all()) return false;
   if (!pays_) return mode_.has_devices;
   return spec_.codec == Codec::none && has_device_modes(job_, context_);
 }

@@ -155,7 +155,7 @@ class Routing {
   };
 
   bool is_for_devices() const;
-  Context::Between worst_between() const;
+  std::size_t slowest_link() const;
   void consider();
   void ask();
   void hear();

@@ -33,6 +33,7 @@
 #include "engine/coll/call_order.hpp"
 #include "engine/job/agreement.hpp"
 #include "engine/job/hosts.hpp"
+#include "link/list.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/peek.hpp"
 #include "policy/methods.hpp"
@@ -202,16 +203,20 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
     return modes_[std::min(size, sizes - 1) * 2 + reduces];
   }
 
-  /// How data on devices goes between members of one host, as they told last: of all pairs the
-  /// slowest way.
-  enum class Between : unsigned char { link, host_memory, mpi };
-  Between between_devices() const { return between_devices_; }
-  bool has_linked_devices() const { return between_devices_ == Between::link; }
-  /// By a new way kernels are tried anew, in calls of all sizes.
-  void set_between_devices(Between between) {
-    if (between == between_devices_) return;
+  /// The link of data on devices between members of one host, as they told last: of all pairs' the
+  /// slowest.
+  link::Kind between_devices() const { return between_devices_; }
+  bool has_linked_devices() const { return between_devices_ == link::Kind::peer; }
+  /// Does it have memory in which kernels of all these members may work together?
+  bool has_memory_of_all() const {
+    const link::Attributes* const about = link::attributes_of(between_devices_);
+    return about && about->is_memory;
+  }
+  /// By a new link kernels are tried anew, in calls of all sizes.
+  void set_between_devices(link::Kind kind) {
+    if (kind == between_devices_) return;
     for (Mode& mode : modes_) mode.joint = {};
-    between_devices_ = between;
+    between_devices_ = kind;
   }
 
   /// Links' memory that reductions keep for their next calls (coll/joint/joint_memory); let go of
@@ -287,7 +292,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   std::array<Mode, 2 * sizes> modes_;
   std::unique_ptr<Kept> kept_;
   bool is_settled_ = false;
-  Between between_devices_ = Between::link;
+  link::Kind between_devices_ = link::kind_at(0);
 };
 
 /// A context stays while this lives.

@@ -26,7 +26,7 @@ void tell_of_learned(Job& job) {
     if (rate == 0 || (peer != policy::Peer::linked && !job.learned)) continue;
     char number[32];
     compute([&] { std::snprintf(number, sizeof number, "%.3g GB/s", rate * 1e-9); });
-    text += std::string("; ") + policy::peer_names[static_cast<std::size_t>(peer)] + " " + number;
+    text += std::string("; ") + policy::peer_names[policy::index(peer)] + " " + number;
     const char* const by = job.linked_rate.learned_by();
     if (peer == policy::Peer::linked && by) text += std::string(", learned by ") + by;
   }

@@ -16,35 +16,33 @@ namespace {
 
 /// What holds for messages whose costs nobody has measured.
 std::string assumed(const Job& job, policy::Medium medium) {
-  const char* what = "messages in device memory are judged by assumed costs";
-  if (medium == policy::Medium::host) what = "messages in host memory stay raw";
-  if (medium == policy::Medium::linked) {
-    what = job.gpu_aware && !job.raw_by_link ? "messages from GPU to GPU are left to MPI"
-           : learns(job) ? "messages from GPU to GPU are judged by the first long one"
-                         : "messages from GPU to GPU stay raw";
+  const link::Attributes* const link = policy::own_link(medium);
+  const bool is_assumed = link && link->assumed_rate > 0;
+  std::string which = link ? link->phrase : "in device memory";
+  const char* what = " are judged by assumed costs";
+  if (medium == policy::Medium::host) {
+    which = "in host memory";
+    what = " stay raw";
+  } else if (job.gpu_aware && !is_assumed && !(link && job.raw_by_link)) {
+    what = " are left to MPI";
+  } else if (link && !is_assumed) {
+    what = learns(job) ? " are judged by the first long one" : " stay raw";
   }
-  if (medium == policy::Medium::pinned) {
-    what = "messages between GPUs by host memory are judged by assumed costs";
-  }
-  if (medium == policy::Medium::device && job.gpu_aware) {
-    what = "messages in device memory are left to MPI";
-  }
-  return std::string(what) + "; 'mpress tune' measures";
+  return "messages " + which + what + "; 'mpress tune' measures";
 }
 
 /// What a profile lacks of a medium; empty where it tells.
 std::string lack(const policy::Profile& profile, policy::Medium medium, const std::string& mpi,
                  const policy::Transports& ways) {
-  const bool is_own = medium == policy::Medium::linked || medium == policy::Medium::pinned;
+  const link::Attributes* const link = policy::own_link(medium);
   const auto place = medium == policy::Medium::host ? policy::Place::host : policy::Place::device;
   const std::string& way = ways[static_cast<std::size_t>(place)];
   const bool is_known = std::any_of(profile.links.begin(), profile.links.end(), [&](const auto& l) {
     return policy::medium({l.place, l.peer}) == medium &&
-           (is_own || (l.mpi == mpi && l.transport == way));
+           (link || (l.mpi == mpi && l.transport == way));
   });
   if (is_known) return {};
-  if (medium == policy::Medium::linked) return "the profile has no messages from GPU to GPU";
-  if (is_own) return "the profile has no messages between GPUs by host memory";
+  if (link) return std::string("the profile has no messages ") + link->phrase;
   return "the profile has no messages of " + mpi + (way.empty() ? "" : " with " + way);
 }
 

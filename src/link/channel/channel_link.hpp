@@ -49,12 +49,13 @@ class ChannelLink final : public Link {
   int tag_of(std::uint64_t operation) const { return static_cast<int>(operation % tags_); }
 
   /// Has any block come?
-  bool is_used() const { return received_blocks() > 0; }
+  bool is_used() const override { return received_blocks() > 0; }
 
   Kind kind() const override { return Kind::channel; }
-  bool may_reach(int) const override { return channel_ != nullptr; }
-  bool reaches(int) const override { return channel_ != nullptr; }
-  void connect(int, int) override {}
+  bool is_open() const override { return channel_ != nullptr; }
+  bool may_reach(int) const override { return is_open(); }
+  bool reaches(int) const override { return is_open(); }
+  bool connect(int, int) override { return true; }
   void advance() override { outbox.progress(); }
 
   /// Memory for all blocks of a region of the host's, so that no later one lacks it, or of a device

@@ -53,7 +53,13 @@ bool HostLink::reaches(int rank) const {
   return may_reach(rank) && own().opened[index_of(rank)].load(std::memory_order_relaxed) > 1;
 }
 
-void HostLink::connect(int rank, int device) {
+bool HostLink::may_read(int rank) const {
+  const int index = index_of(rank);
+  return index >= 0 && own_ &&
+         !sources_[static_cast<std::size_t>(index)].is_over.load(std::memory_order_relaxed);
+}
+
+void HostLink::open_shared(int rank, int device) {
   const int index = index_of(rank);
   if (index < 0 || !own_) return;
   Source& source = sources_[static_cast<std::size_t>(index)];

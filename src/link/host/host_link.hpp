@@ -46,7 +46,7 @@ class HostLink final : public MemoryLink {
 
   Kind kind() const override { return Kind::host; }
   /// Is there such a link in this process?
-  bool is_open() const { return static_cast<bool>(own_); }
+  bool is_open() const override { return static_cast<bool>(own_); }
 
   bool may_reach(int rank) const override;
   bool reaches(int rank) const override;
@@ -54,7 +54,10 @@ class HostLink final : public MemoryLink {
   /// Maps what that rank shares, and pins it for `device`. Where that cannot be done, it is said
   /// once, and the rank sends by other ways from then on. Pinning takes some milliseconds, once
   /// for each piece.
-  void connect(int rank, int device) override;
+  bool connect(int rank, int device) override {
+    open_shared(rank, device);
+    return may_read(rank);
+  }
   bool is_read_by(int rank, int device) override;
   bool lives(int rank) const override;
 
@@ -62,7 +65,7 @@ class HostLink final : public MemoryLink {
   void advance() override;
 
   /// Has this process ever been sent anything this way?
-  bool is_used() const { return is_used_.load(std::memory_order_relaxed); }
+  bool is_used() const override { return is_used_.load(std::memory_order_relaxed); }
 
   // Writing.
   bool reserve(const Reservation& wanted, Transfer& transfer) override;
@@ -84,10 +87,8 @@ class HostLink final : public MemoryLink {
   std::unique_ptr<Inbound> receive(const Expected& expected) override;
   bool discard(int rank, Route route, std::uint64_t chunks) override;
 
-  // The end: nothing is under way, and first all ranks close, then each frees what it shares.
-
-  void close();
-  void free_memory();
+  void close() override;
+  void free_memory() override;
 
  private:
   class Reader;
@@ -123,6 +124,8 @@ class HostLink final : public MemoryLink {
     return *reinterpret_cast<HostSegment*>(source.segment.data());
   }
   int index_of(int rank) const;
+  bool may_read(int rank) const;
+  void open_shared(int rank, int device);
   Source& source_of(int rank) { return sources_[static_cast<std::size_t>(index_of(rank))]; }
   bool has_ended(int rank, std::uint64_t& looks) const;
   const char* open_new(const Neighbour& neighbour, Source& source, int device);

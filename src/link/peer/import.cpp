@@ -10,7 +10,7 @@
 
 namespace mpress::link {
 
-void PeerLink::connect(int rank, int device) {
+void PeerLink::open_shared(int rank, int device) {
   const int index = index_of(rank);
   if (index < 0 || !own_) return;
   Source& source = sources_[static_cast<std::size_t>(index)];

@@ -62,7 +62,7 @@ class PeerLink final : public MemoryLink {
 
   Kind kind() const override { return Kind::peer; }
   /// Is there such a link in this process?
-  bool is_open() const { return static_cast<bool>(own_); }
+  bool is_open() const override { return static_cast<bool>(own_); }
 
   bool may_reach(int rank) const override;
   bool reaches(int rank) const override;
@@ -74,12 +74,15 @@ class PeerLink final : public MemoryLink {
   void advance() override;
 
   /// Opens what that rank shares, and gives it the receive staging on `device` that it asks for.
-  void connect(int rank, int device) override;
+  bool connect(int rank, int device) override {
+    open_shared(rank, device);
+    return may_read(rank);
+  }
   bool is_read_by(int rank, int device) override;
 
   // Sending.
 
-  /// In send staging.
+  /// In send staging, unless it may be, and has room, at the reader.
   bool reserve(const Reservation& wanted, Transfer& transfer) override;
 
   /// For one reader, in its receive staging, as the sender's device reaches it. False where it has
@@ -131,7 +134,7 @@ class PeerLink final : public MemoryLink {
   // Receiving.
 
   /// Has this process ever been sent anything this way?
-  bool is_used() const { return is_used_.load(std::memory_order_relaxed); }
+  bool is_used() const override { return is_used_.load(std::memory_order_relaxed); }
 
   /// A chunk as its reader sees it.
   struct Arrival {
@@ -188,10 +191,8 @@ class PeerLink final : public MemoryLink {
   /// Has it ended? For who looks again and again, `looks` times until now: asked now and then.
   bool has_ended(int rank, std::uint64_t& looks) const;
 
-  // The end: nothing is under way, and first all ranks close, then each frees what it shares.
-
-  void close();
-  void free_memory();
+  void close() override;
+  void free_memory() override;
 
  private:
   class Reader;
@@ -299,6 +300,7 @@ class PeerLink final : public MemoryLink {
                           SharedBlock& block);
   Exposure find_exported(int device, const void* data, std::size_t bytes, Slot& slot);
   void note_miss(int rank);
+  void open_shared(int rank, int device);
   void open_new(int rank, Source& source, int device);
   void give_receive_staging(Source& source, int device);
   static void* open_for(Opened& opened, std::uint32_t number, const SharedBlock& block, int& device,

@@ -40,6 +40,7 @@ void PeerLink::advance() {
 }
 
 bool PeerLink::reserve(const Reservation& wanted, Transfer& transfer) {
+  if (wanted.may_be_at_reader && reserve_at_reader(wanted, transfer)) return true;
   std::uint32_t opened = UINT32_MAX;  // by all readers
   std::uint64_t each = 0;
   for (const int rank : wanted.readers) {

@@ -21,8 +21,7 @@ constexpr std::uint64_t failure_pause_ns = 1'000'000;
 
 /// As far as all members know.
 bool ReducedCall::have_joint_memory() const {
-  return context_.between_devices() != Context::Between::mpi &&
-         bytes() <= reach_of(context_).most_in_quanta;
+  return context_.has_memory_of_all() && bytes() <= reach_of(context_).most_in_quanta;
 }
 
 /// As all members know.

@@ -48,8 +48,7 @@ std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& oper
   const std::uint64_t grain = grain_bytes / element_size(reduction.type);
   const bool is_rooted = overlaps && call.family == Family::reduce && reduction.count > n * grain;
   const bool spares_root = is_rooted && n > 2;
-  const bool spares_other =
-      is_rooted && n == 2 && context.between_devices() == Context::Between::host_memory;
+  const bool spares_other = is_rooted && n == 2 && context.between_devices() == link::Kind::host;
   const std::uint64_t owners = spares_root || spares_other ? n - 1 : n;
   const std::uint64_t even = even_piece(reduction.count, owners, grain);
   for (std::size_t i = 0; i < n; ++i) {

@@ -165,7 +165,8 @@ bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
   // Where nothing else is left. What is there is bounded by the rounds of a call.
   wanted.may_exceed = is_mpi;
   if (is_mpi && !wanted.is_zero_copy) wanted.account = &job_.links.held_for_channel;
-  if (link.kind() == link::Kind::host && share_in_windows_ != 0) {
+  const link::Attributes* const about = link::attributes_of(link.kind());
+  if (about && about->is_through_host && share_in_windows_ != 0) {
     const std::size_t bytes = compute([&] {
       return static_cast<std::size_t>(share_in_windows_ * static_cast<double>(cut.chunk_bytes));
     });
