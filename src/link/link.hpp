@@ -252,19 +252,6 @@ class Link {
   /// No reader will ask for the slots of this operation.
   virtual void cancel(std::uint64_t operation) = 0;
 
-  enum class Exposure : std::uint8_t {
-    offered,
-    not_now,     ///< as the reader has not opened that memory yet, or took nothing lately
-    impossible,  ///< the link or that memory does not allow it
-  };
-
-  /// Offers a reader the program's own memory, `bytes` bytes from `data` on, in place of the slots,
-  /// to get the block from without a copy here.
-  virtual Exposure expose(const Transfer&, int /*rank*/, int /*device*/, const void* /*data*/,
-                          std::size_t /*bytes*/) {
-    return Exposure::impossible;
-  }
-
   // Reading.
 
   /// Is the transfer that a route names one of `rank`'s, as far as can be told?

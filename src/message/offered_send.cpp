@@ -42,7 +42,9 @@ class OfferedSend final : public ChunkSend {
   bool open_slots();
   std::uint64_t took_ns() const override { return pipeline_ ? pipeline_->took_ns() : 0; }
 
-  link::PeerLink& link_ = messaging_.links.peer;
+  link::PeerLink& peer_link_ = messaging_.links.peer;
+  link::Link& link_ = peer_link_;
+  link::Offers& offers_ = peer_link_.offers();
   link::Transfer transfer_;
   Region region_{};
   bool holds_transfer_ = false;
@@ -68,18 +70,18 @@ bool OfferedSend::plan(const Elements& elements) {
   const link::Reservation wanted = reservation(region_.device, cut().room(), nullptr);
   if (!link_.reserve(wanted, transfer_) &&
       !(may_go_by_channel(messaging_) &&
-        link_.reserve_bare(peer_, wanted.chunks, message_, transfer_))) {
+        peer_link_.reserve_bare(peer_, wanted.chunks, message_, transfer_))) {
     return false;
   }
   holds_transfer_ = true;
   transfer_.raw_bytes = region_.bytes();
   route(link::Kind::peer, transfer_.first);
-  const link::Link::Exposure exposure =
-      link_.expose(transfer_, peer_, region_.device, region_.data, region_.bytes());
-  is_offered_ = exposure == link::Link::Exposure::offered;
-  is_copied_ = exposure == link::Link::Exposure::impossible;
+  const link::Offers::Exposure exposure =
+      offers_.expose(transfer_, peer_, region_.device, region_.data, region_.bytes());
+  is_offered_ = exposure == link::Offers::Exposure::offered;
+  is_copied_ = exposure == link::Offers::Exposure::impossible;
   if (is_offered_) return true;
-  if (!transfer_.memory) return link_.introduce(transfer_) && open_by_channel();
+  if (!transfer_.memory) return offers_.introduce(transfer_) && open_by_channel();
   link_.lay_out(transfer_);
   return open_slots();
 }
@@ -120,32 +122,29 @@ void OfferedSend::end(Status status, std::size_t sent_bytes) {
 
 /// True once the offered data has been taken, or is not offered any more.
 bool OfferedSend::advance_offer(bool waits_for_more) {
-  switch (link_.look_at_offer(transfer_, peer_)) {
-    case link::PeerLink::Offer::open:
+  switch (offers_.look(transfer_, peer_)) {
+    case link::Offers::State::open:
       if (waits_for_more) return false;
       if (began_ns_ == 0) began_ns_ = trace::now_ns();
-      if (trace::now_ns() - began_ns_ <
-          link_.parameters().offer_ns(region_.bytes(), link_.is_seen(transfer_))) {
-        return false;
-      }
+      if (trace::now_ns() - began_ns_ < offers_.stands_ns(transfer_, region_.bytes())) return false;
       if (!transfer_.memory && !pipeline_ && !open_by_channel()) {
         if (!link_.fail(transfer_)) return false;
         end(refused(messaging_, region_.device), 0);
         break;
       }
-      if (!link_.withdraw(transfer_, peer_)) return false;
+      if (!offers_.withdraw(transfer_, peer_)) return false;
       is_offered_ = false;
       if (!transfer_.memory || open_slots()) return true;
       pipeline_->fail();
       end(refused(messaging_, region_.device), 0);
       return true;
-    case link::PeerLink::Offer::getting:
-      if (!link_.has_ended(peer_, looks_)) return false;
+    case link::Offers::State::getting:
+      if (!peer_link_.has_ended(peer_, looks_)) return false;
       trace::say("rank " + std::to_string(messaging_.rank) + ": rank " + std::to_string(peer_) +
                  " ended while it took a message");
       end(Status::device_failed, 0);
       break;
-    case link::PeerLink::Offer::returned: end(Status::ok, region_.bytes()); break;
+    case link::Offers::State::returned: end(Status::ok, region_.bytes()); break;
   }
   is_offered_ = false;
   holds_transfer_ = false;

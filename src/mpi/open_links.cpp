@@ -25,14 +25,14 @@ bool wants_link(const Job& job, const char* name) {
 /// A rank of this host, and where it has the memory that its links share with the others.
 struct LinkCard {
   int rank;
-  link::SegmentAddress segment;
+  link::HostMemory::Address segment;
   link::HostMemory::Address on_host;
   link::ProcessId process;
 };
 
 /// The cards of this host's ranks, in an order that all of them share. Collective over
 /// MPI_COMM_WORLD.
-std::vector<LinkCard> exchange_cards(const link::SegmentAddress& segment,
+std::vector<LinkCard> exchange_cards(const link::HostMemory::Address& segment,
                                      const link::HostMemory::Address& on_host) {
   const mpi::Calls& mpi = mpi::calls();
   MPI_Comm here = MPI_COMM_NULL;
@@ -63,8 +63,7 @@ void open_links(Job& job) {
   const auto on_host = job.links.host.open(job.nonce, job.rank, wants_link(job, "host"));
   const std::vector<LinkCard> here = exchange_cards(segment, on_host);
   std::vector<Endpoints::Neighbour> processes;
-  std::vector<link::HostRank> peer_ranks;
-  std::vector<link::HostLink::Neighbour> host_ranks;
+  std::vector<link::HostRank> peer_ranks, host_ranks;
   for (const LinkCard& one : here) {
     processes.push_back({one.rank, one.process});
     peer_ranks.push_back({one.rank, one.segment});

@@ -104,9 +104,9 @@ inline void choose_simulated_gpu() {
   CHECK(gpu::gpu() != nullptr);
 }
 
-/// By memory that members have open; `Address` names what one of them shares.
-template <class Shared, class Address>
-class ByMemory : public End {
+/// By slots in memory that members have open.
+template <class Shared>
+class BySlots : public End {
  public:
   link::Link& link() override { return link_; }
   link::Link* other() override { return nullptr; }
@@ -121,10 +121,10 @@ class ByMemory : public End {
   }
 
  protected:
-  ByMemory(Member& member, std::size_t limit) : End(member) {
+  BySlots(Member& member, std::size_t limit) : End(member) {
     choose_simulated_gpu();
     const auto all = member.of_all(link_.open(nonce, member.rank, true));
-    std::vector<Address> ranks;
+    std::vector<link::HostRank> ranks;
     for (int r = 0; r < member.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
     link_.set_ranks(ranks, limit);
     queue_ = gpu::gpu()->open_queue(0);
@@ -134,9 +134,9 @@ class ByMemory : public End {
   std::unique_ptr<Queue> queue_;
 };
 
-class ByPeer final : public ByMemory<link::PeerLink, link::HostRank> {
+class ByPeer final : public BySlots<link::PeerLink> {
  public:
-  explicit ByPeer(Member& member, std::size_t limit = 64u << 20) : ByMemory(member, limit) {}
+  explicit ByPeer(Member& member, std::size_t limit = 64u << 20) : BySlots(member, limit) {}
   void write(std::byte* place, const std::byte* data, std::size_t bytes) override {
     put(*queue_, place, data, bytes);
   }
@@ -147,9 +147,9 @@ class ByPeer final : public ByMemory<link::PeerLink, link::HostRank> {
   link::PeerLink& peer_link() { return link_; }
 };
 
-class ByHost final : public ByMemory<link::HostLink, link::HostLink::Neighbour> {
+class ByHost final : public BySlots<link::HostLink> {
  public:
-  explicit ByHost(Member& member, std::size_t limit = 64u << 20) : ByMemory(member, limit) {
+  explicit ByHost(Member& member, std::size_t limit = 64u << 20) : BySlots(member, limit) {
     room_ = static_cast<std::byte*>(gpu::gpu()->allocate(gpu::Place::device, 0, chunk_bytes));
   }
   void write(std::byte* place, const std::byte* data, std::size_t bytes) override {
@@ -164,7 +164,7 @@ class ByHost final : public ByMemory<link::HostLink, link::HostLink::Neighbour> 
   }
   void close() override {
     gpu::gpu()->release(gpu::Place::device, 0, room_);
-    ByMemory::close();
+    BySlots::close();
   }
 
   link::HostLink& host_link() { return link_; }

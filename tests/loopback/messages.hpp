@@ -33,17 +33,16 @@ class Rank final : public engine::Messaging {
     chunks.open(channel, chunk, chunk, device_chunks);
     const auto segments = member.of_all(links.peer.open(nonce, rank, true));
     const auto on_host = member.of_all(links.host.open(nonce, rank, true));
-    std::vector<link::HostRank> peers;
-    std::vector<link::HostLink::Neighbour> neighbours;
+    std::vector<link::HostRank> by_peer, by_host;
     std::vector<engine::Endpoints::Neighbour> here;
     for (int other = 0; other < size; ++other) {
       const auto at = static_cast<std::size_t>(other);
-      peers.push_back({other, segments[at]});
-      neighbours.push_back({other, on_host[at]});
+      by_peer.push_back({other, segments[at]});
+      by_host.push_back({other, on_host[at]});
       here.push_back({other, link::own_process()});
     }
-    links.peer.set_ranks(peers, limit);
-    links.host.set_ranks(neighbours, limit);
+    links.peer.set_ranks(by_peer, limit);
+    links.host.set_ranks(by_host, limit);
     endpoints.open(size, std::move(here));
   }
 

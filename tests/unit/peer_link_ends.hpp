@@ -15,9 +15,10 @@
 
 namespace mpress {
 
+using link::Arrival;
 using link::HostRank;
+using link::Link;
 using link::PeerLink;
-using link::SegmentAddress;
 using link::Slot;
 using link::Transfer;
 
@@ -31,47 +32,48 @@ inline link::Route at(std::uint64_t slot) {
   return {0, link::Kind::peer, static_cast<std::uint32_t>(slot)};
 }
 
-inline bool knows(PeerLink& link, int rank, std::uint64_t slot, std::uint64_t chunks) {
+inline bool knows(Link& link, int rank, std::uint64_t slot, std::uint64_t chunks) {
   return link.knows(rank, at(slot), chunks);
 }
 
 /// A process's end of the link, which knows the other's.
 struct End {
-  PeerLink link;
+  PeerLink peer;
+  link::MemoryLink& link = peer;
   std::vector<HostRank> ranks;
 
   End(const Line& line, int rank) {
-    const SegmentAddress own = link.open(nonce, rank, true);
-    SegmentAddress other;
+    const link::HostMemory::Address own = peer.open(nonce, rank, true);
+    link::HostMemory::Address other;
     line.send(own);
     CHECK(line.receive(other));
     const bool sends = rank == sender;
     ranks = {{receiver, sends ? other : own}, {5, {}}, {sender, sends ? own : other}};
-    link.set_ranks(ranks, limit);
+    peer.set_ranks(ranks, limit);
   }
 
   /// Both have done with everything.
   void finish(const Line& line) {
-    link.close();
+    peer.close();
     line.tell();
     line.wait();
-    link.free_memory();
+    peer.free_memory();
   }
 };
 
 /// For one reader.
-inline bool reserve(PeerLink& link, int rank, int device, std::size_t chunks, std::size_t size,
+inline bool reserve(Link& link, int rank, int device, std::size_t chunks, std::size_t size,
                     std::uint64_t operation, Transfer& transfer) {
   return link.reserve({{&rank, 1}, device, chunks, size, operation}, transfer);
 }
-inline bool reserve_at(PeerLink& link, int rank, int device, std::size_t chunks, std::size_t size,
+inline bool reserve_at(PeerLink& peer, int rank, int device, std::size_t chunks, std::size_t size,
                        std::uint64_t operation, Transfer& transfer) {
-  return link.reserve_at_reader({{&rank, 1}, device, chunks, size, operation}, transfer);
+  return peer.reserve_at_reader({{&rank, 1}, device, chunks, size, operation}, transfer);
 }
 
 /// Shares a staging, and waits until it has been opened. For somebody who has never looked at this
 /// one nothing is shared.
-inline void introduce(PeerLink& link, const Line& line, int device) {
+inline void introduce(Link& link, const Line& line, int device) {
   const bool knows = link.reaches(receiver);
   line.send(knows);
   Transfer transfer;
@@ -96,12 +98,12 @@ void look_for_what_is_shared(const Line& line, Meet meet) {
 }
 
 /// Answers introduce() for a device.
-inline void open_what_is_shared(PeerLink& link, const Line& line, int device) {
+inline void open_what_is_shared(Link& link, const Line& line, int device) {
   look_for_what_is_shared(line, [&] { link.connect(sender, device); });
 }
 
 /// Sends noise by the chunks of a transfer, and tells the other end which these are.
-inline void fill(const Line& line, PeerLink& link, Queue& queue, const Transfer& transfer,
+inline void fill(const Line& line, Link& link, Queue& queue, const Transfer& transfer,
                  unsigned seed) {
   link.lay_out(transfer);
   for (std::size_t chunk = 0; chunk < transfer.chunks; ++chunk) {
@@ -114,10 +116,10 @@ inline void fill(const Line& line, PeerLink& link, Queue& queue, const Transfer&
 }
 
 /// What fill() sent is there, on a device.
-inline void check_arrival(PeerLink& link, const Transfer& transfer, int device, unsigned seed) {
-  CHECK(knows(link, sender, transfer.first, transfer.chunks));
+inline void check_arrival(PeerLink& peer, const Transfer& transfer, int device, unsigned seed) {
+  CHECK(knows(peer, sender, transfer.first, transfer.chunks));
   for (std::uint32_t chunk = 0; chunk < transfer.chunks; ++chunk) {
-    const PeerLink::Arrival arrival = link.look(sender, transfer.first + chunk, device);
+    const Arrival arrival = peer.look(sender, transfer.first + chunk, device);
     CHECK(arrival.state == Slot::there && arrival.bytes == bytes);
     CHECK(device == gpu::host || arrival.device == device);
     const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(arrival.device);

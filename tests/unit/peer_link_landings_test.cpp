@@ -8,46 +8,48 @@
 #include "peer_link_ends.hpp"
 
 using namespace mpress;
-using link::MappedSegment;
+using link::HostMemory;
+using link::PeerSegment;
 
 namespace {
 
 /// As far as the receiver has given this process memory for it.
 void lands(const Line& line) {
   End end(line, sender);
-  PeerLink& link = end.link;
+  PeerLink& peer = end.peer;
+  Link& link = end.link;
   const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
   Transfer transfer;
-  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 0, transfer));  // they have not met
+  CHECK(!reserve_at(peer, receiver, 0, 2, bytes, 0, transfer));  // they have not met
   introduce(link, line, 0);
-  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 0, transfer));  // but it has asked
+  CHECK(!reserve_at(peer, receiver, 0, 2, bytes, 0, transfer));  // but it has asked
   CHECK(reserve(link, receiver, 0, 1, bytes, 0, transfer));
   link.fail(transfer);
   link.cancel(0);
   line.tell();
   line.wait();  // given
-  CHECK(!reserve_at(link, receiver, 0, 1, limit + 1, 0, transfer));
-  CHECK(!reserve_at(link, 5, 0, 1, bytes, 0, transfer));
+  CHECK(!reserve_at(peer, receiver, 0, 1, limit + 1, 0, transfer));
+  CHECK(!reserve_at(peer, 5, 0, 1, bytes, 0, transfer));
   transfer = {};
   std::vector<Transfer> transfers(5);
   for (unsigned i = 0; i < 5; ++i) {
-    CHECK(reserve_at(link, receiver, 0, 2, bytes, i, transfers[i]));
+    CHECK(reserve_at(peer, receiver, 0, 2, bytes, i, transfers[i]));
     fill(line, link, *queue, transfers[i], 10 * i);
   }
   // It is full, and the limit leaves no more; nobody waits for that.
-  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 5, transfer) && transfer.chunks == 0);
+  CHECK(!reserve_at(peer, receiver, 0, 2, bytes, 5, transfer) && transfer.chunks == 0);
   CHECK(reserve(link, receiver, 0, 2, bytes, 5, transfer));
   fill(line, link, *queue, transfer, 50);
   line.tell();
   line.wait();  // the third was taken, and half of the fourth
-  CHECK(reserve_at(link, receiver, 0, 2, bytes, 6, transfer));
+  CHECK(reserve_at(peer, receiver, 0, 2, bytes, 6, transfer));
   CHECK(transfer.place(0) == transfers[2].place(0));
-  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 7, transfers[2]));
+  CHECK(!reserve_at(peer, receiver, 0, 2, bytes, 7, transfers[2]));
   link.lay_out(transfer);
   link.cancel(6);
-  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 7, transfers[2]));  // not failed yet
+  CHECK(!reserve_at(peer, receiver, 0, 2, bytes, 7, transfers[2]));  // not failed yet
   link.fail(transfer);
-  CHECK(reserve_at(link, receiver, 1, 2, bytes, 7, transfer));  // from another device
+  CHECK(reserve_at(peer, receiver, 1, 2, bytes, 7, transfer));  // from another device
   const std::unique_ptr<Queue> other = gpu::gpu()->open_queue(1);
   fill(line, link, *other, transfer, 60);
   line.wait();
@@ -56,7 +58,8 @@ void lands(const Line& line) {
 
 void receives_near(const Line& line) {
   End end(line, receiver);
-  PeerLink& link = end.link;
+  PeerLink& peer = end.peer;
+  Link& link = end.link;
   open_what_is_shared(link, line, 1);
   line.wait();
   link.connect(sender, 1);
@@ -66,18 +69,18 @@ void receives_near(const Line& line) {
   for (unsigned i = 0; i < 6; ++i) {
     CHECK(line.receive(transfers[i]));
     CHECK(link.lands_on(sender, at(transfers[i].first)) == (i < 5 ? 1 : gpu::host));
-    CHECK(link.look(sender, transfers[i].first, 1).is_near == (i < 5));
-    check_arrival(link, transfers[i], i < 5 ? 1 : 0, 10 * i);
+    CHECK(peer.look(sender, transfers[i].first, 1).is_near == (i < 5));
+    check_arrival(peer, transfers[i], i < 5 ? 1 : 0, 10 * i);
   }
   // Whichever device asks, it lies where it lies.
-  CHECK(link.look(sender, transfers[0].first, 0).device == 1);
+  CHECK(peer.look(sender, transfers[0].first, 0).device == 1);
   line.wait();
-  link.acknowledge(sender, transfers[2].first);
-  link.acknowledge(sender, transfers[2].first + 1);
-  link.acknowledge(sender, transfers[3].first);
+  peer.acknowledge(sender, transfers[2].first);
+  peer.acknowledge(sender, transfers[2].first + 1);
+  peer.acknowledge(sender, transfers[3].first);
   line.tell();
   CHECK(line.receive(transfers[2]));
-  check_arrival(link, transfers[2], 1, 60);
+  check_arrival(peer, transfers[2], 1, 60);
   line.tell();
   end.finish(line);
 }
@@ -85,13 +88,14 @@ void receives_near(const Line& line) {
 /// A sender that has no memory of its own to share.
 void lands_only(const Line& line) {
   End end(line, sender);
-  PeerLink& link = end.link;
+  PeerLink& peer = end.peer;
+  Link& link = end.link;
   Transfer transfer;
   line.wait();  // met
-  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 0, transfer));
+  CHECK(!reserve_at(peer, receiver, 0, 2, bytes, 0, transfer));
   line.tell();
   line.wait();  // given
-  CHECK(reserve_at(link, receiver, 0, 2, bytes, 0, transfer));
+  CHECK(reserve_at(peer, receiver, 0, 2, bytes, 0, transfer));
   fill(line, link, *gpu::gpu()->open_queue(0), transfer, 70);
   line.wait();
   end.finish(line);
@@ -106,7 +110,7 @@ void receives_without_a_slab(const Line& line) {
   line.tell();
   Transfer transfer;
   CHECK(line.receive(transfer));
-  check_arrival(end.link, transfer, 0, 70);
+  check_arrival(end.peer, transfer, 0, 70);
   line.tell();
   end.finish(line);
 }
@@ -114,15 +118,16 @@ void receives_without_a_slab(const Line& line) {
 /// A sender that cannot open what it is given asks once, and keeps to its own memory.
 void cannot_land(const Line& line) {
   End end(line, sender);
-  PeerLink& link = end.link;
+  PeerLink& peer = end.peer;
+  Link& link = end.link;
   Transfer transfer;
   introduce(link, line, 0);
-  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 0, transfer));
+  CHECK(!reserve_at(peer, receiver, 0, 2, bytes, 0, transfer));
   line.tell();
   line.wait();
   ::setenv("SIMULATED_GPU_PEERS", "0", 1);
   for (unsigned i = 0; i < 3; ++i) {
-    CHECK(!reserve_at(link, receiver, 0, 4, bytes, i, transfer));
+    CHECK(!reserve_at(peer, receiver, 0, 4, bytes, i, transfer));
     CHECK(reserve(link, receiver, 0, 2, bytes, i, transfer));
   }
   line.tell();
@@ -135,7 +140,9 @@ void gives_once(const Line& line) {
   open_what_is_shared(end.link, line, 0);
   line.wait();
   end.link.connect(sender, 0);
-  const MappedSegment segment = MappedSegment::open(end.ranks[2].segment, nonce, sender);
+  const HostMemory memory =
+      HostMemory::open(end.ranks[2].segment, nonce, sender, sizeof(PeerSegment));
+  const auto* const segment = reinterpret_cast<const PeerSegment*>(memory.data());
   CHECK(segment->receive_staging_blocks[0].load() == 1);
   line.tell();
   line.wait();

@@ -17,7 +17,9 @@ constexpr std::size_t apart = 24;  ///< where the data begins in its block
 
 void offers(const Line& line) {
   End end(line, sender);
-  PeerLink& link = end.link;
+  PeerLink& peer = end.peer;
+  Link& link = end.link;
+  link::Offers& offers = end.peer.offers();
   const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
   introduce(link, line, 0);
   const std::byte* const large = program_memory(MPRESS_SIMULATED_GPU, 0, 4 * limit + 1);
@@ -29,13 +31,13 @@ void offers(const Line& line) {
   Transfer transfer;
   const auto reserve = [&] { CHECK(mpress::reserve(link, receiver, 0, 2, bytes, 0, transfer)); };
   const auto exposes = [&](const void* from, std::size_t size) {
-    return link.expose(transfer, receiver, 0, from, size) == PeerLink::Exposure::offered;
+    return offers.expose(transfer, receiver, 0, from, size) == link::Offers::Exposure::offered;
   };
   const auto offer = [&] { return exposes(data, 2 * bytes); };
-  const auto look = [&] { return link.look_at_offer(transfer, receiver); };
+  const auto look = [&] { return offers.look(transfer, receiver); };
   const auto offer_now = [&] {
     reserve();
-    CHECK(offer() && look() == PeerLink::Offer::open);
+    CHECK(offer() && look() == link::Offers::State::open);
     line.send(transfer);
   };
 
@@ -50,29 +52,29 @@ void offers(const Line& line) {
 
   offer_now();
   line.wait();
-  CHECK(look() == PeerLink::Offer::getting && !link.withdraw(transfer, receiver));
+  CHECK(look() == link::Offers::State::getting && !offers.withdraw(transfer, receiver));
   line.tell();
   line.wait();
-  CHECK(look() == PeerLink::Offer::returned);
+  CHECK(look() == link::Offers::State::returned);
 
   offer_now();
   line.wait();  // dropped
-  CHECK(look() == PeerLink::Offer::returned);
+  CHECK(look() == link::Offers::State::returned);
 
   offer_now();  // the device tells
-  while (look() != PeerLink::Offer::returned) ::sched_yield();
+  while (look() != link::Offers::State::returned) ::sched_yield();
   line.wait();
 
   // Without memory of the link's: what is not taken goes by MPI.
   const auto reserve_none = [&] {
-    CHECK(link.reserve_bare(receiver, 2, 0, transfer) && !transfer.memory);
+    CHECK(peer.reserve_bare(receiver, 2, 0, transfer) && !transfer.memory);
   };
   reserve_none();
-  CHECK(!exposes(large, bytes) && !link.introduce(transfer));
+  CHECK(!exposes(large, bytes) && !offers.introduce(transfer));
   CHECK(link.fail(transfer));
   link.cancel(0);
   reserve_none();
-  CHECK(offer() && link.withdraw(transfer, receiver) && !link.withdraw(transfer, receiver));
+  CHECK(offer() && offers.withdraw(transfer, receiver) && !offers.withdraw(transfer, receiver));
   link.release(transfer);
   line.send(transfer);
   line.wait();
@@ -81,18 +83,18 @@ void offers(const Line& line) {
   Transfer all[3];
   for (Transfer& one : all) {
     reserve_none();
-    CHECK(offer() && !link.is_seen(transfer));
+    CHECK(offer() && !offers.is_seen(transfer));
     one = transfer;
     line.send(one);
   }
   line.wait();
-  for (const Transfer& one : all) CHECK(link.is_seen(one));
-  CHECK(link.look_at_offer(all[1], receiver) == PeerLink::Offer::getting);
-  CHECK(!link.fail(all[1]) && link.look_at_offer(all[2], receiver) == PeerLink::Offer::open);
+  for (const Transfer& one : all) CHECK(offers.is_seen(one));
+  CHECK(offers.look(all[1], receiver) == link::Offers::State::getting);
+  CHECK(!link.fail(all[1]) && offers.look(all[2], receiver) == link::Offers::State::open);
   line.tell();
   line.wait();
   for (const Transfer& one : all) {
-    CHECK(link.look_at_offer(one, receiver) == PeerLink::Offer::returned);
+    CHECK(offers.look(one, receiver) == link::Offers::State::returned);
   }
 
   // Who does not take what is offered is offered less: 0, 0, 1, 3 messages go by.
@@ -105,7 +107,7 @@ void offers(const Line& line) {
       link.cancel(0);
     }
     offer_now();
-    CHECK(link.withdraw(transfer, receiver) && !link.withdraw(transfer, receiver));
+    CHECK(offers.withdraw(transfer, receiver) && !offers.withdraw(transfer, receiver));
     fill(line, link, *queue, transfer, 7);
     line.wait();
   }
@@ -114,30 +116,32 @@ void offers(const Line& line) {
 
 void gets(const Line& line) {
   End end(line, receiver);
-  PeerLink& link = end.link;
+  PeerLink& peer = end.peer;
+  Link& link = end.link;
+  link::Gets& gets = end.peer.gets();
   open_what_is_shared(link, line, 1);
   Transfer transfer;
   const auto take_all = [&] {
     for (std::uint32_t chunk = 0; chunk < 2; ++chunk)
-      link.acknowledge(sender, transfer.first + chunk);
+      peer.acknowledge(sender, transfer.first + chunk);
   };
   for (unsigned i = 0; i < 2; ++i) {
     CHECK(line.receive(transfer));
-    check_arrival(link, transfer, 1, 0);
-    const std::uint32_t block = link.look(sender, transfer.first, 1).block;
+    check_arrival(peer, transfer, 1, 0);
+    const std::uint32_t block = peer.look(sender, transfer.first, 1).block;
     CHECK(block == i);
-    link.open_block(sender, block, 1);
-    link.open_block(sender, block + 1, 1);  // there is none
+    gets.open_block(sender, block, 1);
+    gets.open_block(sender, block + 1, 1);  // there is none
     take_all();
     line.tell();
   }
 
   const auto get = [&](int device) {
     CHECK(line.receive(transfer));
-    CHECK(link.look(sender, transfer.first, device).state == Slot::offered);
-    return link.get(sender, transfer.first, device, 2 * bytes);
+    CHECK(peer.look(sender, transfer.first, device).state == Slot::offered);
+    return gets.get(sender, transfer.first, device, 2 * bytes);
   };
-  const auto check = [&](const PeerLink::Arrival& arrival) {
+  const auto check = [&](const Arrival& arrival) {
     CHECK(arrival.state == Slot::getting && arrival.bytes == 2 * bytes);
     const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(arrival.device);
     for (unsigned chunk = 0; chunk < 2; ++chunk) {
@@ -147,18 +151,18 @@ void gets(const Line& line) {
   check(get(gpu::host));
   line.tell();
   line.wait();
-  link.acknowledge(sender, transfer.first);
+  peer.acknowledge(sender, transfer.first);
   line.tell();
 
   CHECK(line.receive(transfer));
   link.discard(sender, at(transfer.first), 2);
   line.tell();
 
-  const PeerLink::Arrival arrival = get(0);
+  const Arrival arrival = get(0);
   CHECK(arrival.device == 0);
   const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
   auto* const own = static_cast<std::byte*>(gpu::gpu()->allocate(Place::device, 0, 2 * bytes));
-  std::uint32_t* const flag = link.acknowledge_flag(sender, transfer.first, 0);
+  std::uint32_t* const flag = gets.acknowledge_flag(sender, transfer.first, 0);
   const auto told = queue->copy(own, arrival.data, 2 * bytes, flag);
   line.tell();
   CHECK(finish(*queue, told) == State::done);
@@ -166,7 +170,7 @@ void gets(const Line& line) {
   gpu::gpu()->release(Place::device, 0, own);
 
   CHECK(line.receive(transfer));
-  const PeerLink::Arrival withdrawn = link.look(sender, transfer.first, 1);
+  const Arrival withdrawn = peer.look(sender, transfer.first, 1);
   CHECK(withdrawn.state == Slot::by_mpi && withdrawn.block == 1);
   CHECK(!link.discard(sender, at(transfer.first), 2));
   line.tell();
@@ -174,10 +178,10 @@ void gets(const Line& line) {
   constexpr std::size_t turn = 4 << 20;  // what takes turns
   Transfer all[3];
   const auto is_turn = [&](unsigned i, std::size_t length, std::uint64_t waited_ns) {
-    return link.is_turn(sender, all[i].first, length, 1, 1 + waited_ns);
+    return gets.is_turn(sender, all[i].first, length, 1, 1 + waited_ns);
   };
   const auto take_over = [&](unsigned i) {
-    CHECK(link.get(sender, all[i].first, 1, 2 * bytes).state == Slot::getting);
+    CHECK(gets.get(sender, all[i].first, 1, 2 * bytes).state == Slot::getting);
   };
   for (Transfer& one : all) CHECK(line.receive(one));
   for (unsigned i = 0; i < 2; ++i) {
@@ -187,17 +191,17 @@ void gets(const Line& line) {
   CHECK(!is_turn(2, turn, 0) && !is_turn(2, turn, 50000) && is_turn(2, turn - 1, 0));
   line.tell();
   line.wait();
-  link.acknowledge(sender, all[0].first);
+  peer.acknowledge(sender, all[0].first);
   CHECK(is_turn(2, turn, 0));
   take_over(2);
   CHECK(!is_turn(2, turn, 0) && is_turn(2, turn, 1000000000));
-  for (unsigned i = 1; i < 3; ++i) link.acknowledge(sender, all[i].first);
+  for (unsigned i = 1; i < 3; ++i) peer.acknowledge(sender, all[i].first);
   line.tell();
 
   for (unsigned misses = 0; misses < 4; ++misses) {
     CHECK(line.receive(transfer) && line.receive(transfer));  // offered, and sent after all
-    CHECK(link.get(sender, transfer.first, 1, 2 * bytes).state == Slot::planned);
-    check_arrival(link, transfer, 1, 7);
+    CHECK(gets.get(sender, transfer.first, 1, 2 * bytes).state == Slot::planned);
+    check_arrival(peer, transfer, 1, 7);
     take_all();
     line.tell();
   }

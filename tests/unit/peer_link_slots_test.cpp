@@ -48,7 +48,7 @@ struct Elements {
 /// A sender's work on one transfer: what a send of the engine's does.
 class Work {
  public:
-  Work(PeerLink& link, Queue& queue, Transfer& transfer) : link_(link), queue_(queue) {
+  Work(Link& link, Queue& queue, Transfer& transfer) : link_(link), queue_(queue) {
     publishes_ = link.devices_publish();
     link.lay_out(transfer);
   }
@@ -96,16 +96,16 @@ class Work {
     std::uint32_t chunk;
     Event event;
   };
-  PeerLink& link_;
+  Link& link_;
   Queue& queue_;
   bool publishes_;
   std::vector<Part> events_;
 };
 
 /// Waits for a slot, as a reader does.
-PeerLink::Arrival poll(PeerLink& link, std::uint32_t slot, int device) {
+Arrival poll(PeerLink& peer, std::uint32_t slot, int device) {
   for (;;) {
-    const PeerLink::Arrival arrival = link.look(sender, slot, device);
+    const Arrival arrival = peer.look(sender, slot, device);
     if (arrival.state != Slot::planned) return arrival;
     ::sched_yield();
   }
@@ -113,14 +113,14 @@ PeerLink::Arrival poll(PeerLink& link, std::uint32_t slot, int device) {
 
 const int both[] = {receiver, receiver};
 
-void reserve_for_both(PeerLink& link, std::size_t bytes, Transfer& transfer) {
+void reserve_for_both(Link& link, std::size_t bytes, Transfer& transfer) {
   CHECK(link.reserve({both, 0, chunks, bytes, 1}, transfer));
   CHECK(transfer.readers == 2 && transfer.first_of(1) == transfer.first + chunks);
 }
 
 void one_and_many_readers_send(const Line& line) {
   End end(line, sender);
-  PeerLink& link = end.link;
+  Link& link = end.link;
   introduce(link, line, 0);
   CHECK(link.devices_publish() == (std::string(std::getenv("SIMULATED_GPU_MAP")) == "1"));
   const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
@@ -161,7 +161,8 @@ void one_and_many_readers_send(const Line& line) {
 
 void one_and_many_readers_receive(const Line& line) {
   End end(line, receiver);
-  PeerLink& link = end.link;
+  PeerLink& peer = end.peer;
+  Link& link = end.link;
   open_what_is_shared(link, line, 1);
   const std::vector<double> sent = field();
   const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(1);
@@ -171,7 +172,7 @@ void one_and_many_readers_receive(const Line& line) {
     CHECK(line.receive(transfer));
     for (std::uint32_t reader = 0; reader < 2; ++reader) {
       for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        const PeerLink::Arrival arrival = poll(link, transfer.first_of(reader) + chunk, 1);
+        const Arrival arrival = poll(peer, transfer.first_of(reader) + chunk, 1);
         CHECK(arrival.state == Slot::there);
         const double* const part = sent.data() + chunk * elements_in_chunk;
         if (encodes) {
@@ -188,12 +189,12 @@ void one_and_many_readers_receive(const Line& line) {
                             chunk_bytes) == 0);
         }
         const bool is_last = reader == 1 && chunk == chunks - 1;
-        if (!is_last) link.acknowledge(sender, transfer.first_of(reader) + chunk);
+        if (!is_last) peer.acknowledge(sender, transfer.first_of(reader) + chunk);
       }
     }
     line.tell();
     line.wait();
-    link.acknowledge(sender, transfer.first_of(1) + chunks - 1);
+    peer.acknowledge(sender, transfer.first_of(1) + chunks - 1);
     line.tell();
   }
   gpu::gpu()->release(Place::device, 1, own);
@@ -203,7 +204,7 @@ void one_and_many_readers_receive(const Line& line) {
 /// What an operation may hold is its own; what it gives back is there again.
 void runs_out(const Line& line) {
   End end(line, sender);
-  PeerLink& link = end.link;
+  Link& link = end.link;
   introduce(link, line, 0);
   Account greedy(2 * bytes), other(limit);
   Transfer kept[2], transfer;
@@ -233,15 +234,15 @@ void is_told_of_failure(const Line& line) {
   open_what_is_shared(end.link, line, 0);
   Transfer failed;
   CHECK(line.receive(failed));
-  CHECK(poll(end.link, failed.first, 0).state == Slot::failed);
-  end.link.acknowledge(sender, failed.first);
+  CHECK(poll(end.peer, failed.first, 0).state == Slot::failed);
+  end.peer.acknowledge(sender, failed.first);
   line.tell();
   end.finish(line);
 }
 
 void device_fails(const Line& line) {
   End end(line, sender);
-  PeerLink& link = end.link;
+  Link& link = end.link;
   introduce(link, line, 0);
   const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
   const Elements elements(*queue, field());
@@ -265,10 +266,10 @@ void reads_what_there_is(const Line& line) {
   CHECK(line.receive(transfer));
   bool has_failed = false;
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    const auto state = poll(end.link, transfer.first + chunk, 1).state;
+    const auto state = poll(end.peer, transfer.first + chunk, 1).state;
     CHECK(state == Slot::failed || (state == Slot::there && !has_failed));
     has_failed = has_failed || state == Slot::failed;
-    end.link.acknowledge(sender, transfer.first + chunk);
+    end.peer.acknowledge(sender, transfer.first + chunk);
   }
   CHECK(has_failed);
   line.tell();
@@ -294,12 +295,12 @@ void outlives_it(const Line& line) {
   open_what_is_shared(end.link, line, 1);
   Transfer transfer;
   CHECK(line.receive(transfer) && end.link.lives(sender));
-  CHECK(end.link.look(sender, transfer.first, 1).state == Slot::planned);
+  CHECK(end.peer.look(sender, transfer.first, 1).state == Slot::planned);
   line.tell();
   while (end.link.lives(sender)) ::sched_yield();
-  CHECK(end.link.look(sender, transfer.first, 1).state == Slot::planned);
-  end.link.close();
-  end.link.free_memory();
+  CHECK(end.peer.look(sender, transfer.first, 1).state == Slot::planned);
+  end.peer.close();
+  end.peer.free_memory();
 }
 
 }  // namespace

@@ -13,14 +13,14 @@
 #include "peer_link_ends.hpp"
 
 using namespace mpress;
-using link::MappedSegment;
+using link::HostMemory;
 using link::PeerSegment;
 
 namespace {
 
 void sends(const Line& line) {
   End end(line, sender);
-  PeerLink& link = end.link;
+  Link& link = end.link;
   const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
   CHECK(!link.reaches(receiver) && !link.reaches(sender) && !link.reaches(5) && !link.reaches(-1));
   CHECK(link.may_reach(receiver) && !link.may_reach(sender) && !link.may_reach(5));
@@ -70,7 +70,8 @@ void sends(const Line& line) {
 
 void receives(const Line& line) {
   End end(line, receiver);
-  PeerLink& link = end.link;
+  PeerLink& peer = end.peer;
+  Link& link = end.link;
   look_for_what_is_shared(line, [&] {
     CHECK(!knows(link, sender, 0, 1));  // nor after the first look, when nothing was shared
     link.connect(sender, 1);
@@ -82,20 +83,20 @@ void receives(const Line& line) {
   const int devices[] = {1, 0, gpu::host, 0, 1};
   for (unsigned i = 0; i < 5; ++i) {
     CHECK(line.receive(transfers[i]));
-    check_arrival(link, transfers[i], devices[i], 10 * i);
+    check_arrival(peer, transfers[i], devices[i], 10 * i);
   }
-  CHECK(link.is_used());
+  CHECK(peer.is_used());
   line.wait();
-  link.acknowledge(sender, transfers[2].first);
-  link.acknowledge(sender, transfers[2].first + 1);
-  link.acknowledge(sender, transfers[3].first);
+  peer.acknowledge(sender, transfers[2].first);
+  peer.acknowledge(sender, transfers[2].first + 1);
+  peer.acknowledge(sender, transfers[3].first);
   line.tell();
 
   Transfer failed;
   CHECK(line.receive(failed));
-  CHECK(link.look(sender, failed.first, 1).state == Slot::there);
-  CHECK(link.look(sender, failed.first + 1, 1).state == Slot::failed);
-  for (std::uint32_t chunk = 0; chunk < 2; ++chunk) link.acknowledge(sender, failed.first + chunk);
+  CHECK(peer.look(sender, failed.first, 1).state == Slot::there);
+  CHECK(peer.look(sender, failed.first + 1, 1).state == Slot::failed);
+  for (std::uint32_t chunk = 0; chunk < 2; ++chunk) peer.acknowledge(sender, failed.first + chunk);
   line.tell();
   end.finish(line);
   CHECK(!knows(link, sender, 0, 1));
@@ -111,19 +112,25 @@ void misleads(const Line& line) {
 
 void is_not_misled(const Line& line) {
   End end(line, receiver);
-  PeerLink& link = end.link;
+  PeerLink& peer = end.peer;
+  Link& link = end.link;
+  link::Gets& gets = end.peer.gets();
   open_what_is_shared(link, line, 0);
-  const SegmentAddress address = end.ranks.back().segment;
+  const HostMemory::Address address = end.ranks.back().segment;
   auto other_nonce = nonce;
   other_nonce[15] = 1;
-  CHECK(!MappedSegment::open(address, other_nonce, sender));
-  CHECK(!MappedSegment::open(address, nonce, receiver));
-  CHECK(!MappedSegment::open({address.pid, 0}, nonce, sender));
-  CHECK(!MappedSegment::open({address.pid, 12345}, nonce, sender));
-  CHECK(!MappedSegment::open({-1, address.file}, nonce, sender));
-  const MappedSegment segment = MappedSegment::open(address, nonce, sender);
-  CHECK(static_cast<bool>(segment));
-  CHECK(link.look(sender, 3, 0).state == Slot::planned);
+  const auto open = [](const HostMemory::Address& at, const HostMemory::Nonce& job, int rank) {
+    return HostMemory::open(at, job, rank, sizeof(PeerSegment));
+  };
+  CHECK(!open(address, other_nonce, sender));
+  CHECK(!open(address, nonce, receiver));
+  CHECK(!open({address.pid, 0}, nonce, sender));
+  CHECK(!open({address.pid, 12345}, nonce, sender));
+  CHECK(!open({-1, address.file}, nonce, sender));
+  const HostMemory memory = open(address, nonce, sender);
+  CHECK(static_cast<bool>(memory));
+  auto* const segment = reinterpret_cast<PeerSegment*>(memory.data());
+  CHECK(peer.look(sender, 3, 0).state == Slot::planned);
   const std::uint64_t size = segment->staging[0].bytes;
   const struct {
     std::uint32_t staging;
@@ -136,20 +143,20 @@ void is_not_misled(const Line& line) {
     Slot& slot = segment->slot[3];
     slot.staging = lie.staging, slot.offset = lie.offset, slot.report.bytes = lie.bytes;
     slot.told_by = 3, slot.report.sequence = 1;
-    const auto state = link.look(sender, 3, 0).state;
+    const auto state = peer.look(sender, 3, 0).state;
     CHECK(state == (lie.is_right ? Slot::there : Slot::failed));
   }
-  for (const std::uint32_t receive_staging : {1u, 2u, ~0u}) {  // nothing has landed here
+  for (const std::uint16_t receive_staging : {1, 2, 0xFFFF}) {  // nothing has landed here
     Slot& slot = segment->slot[3];
     slot.receive_staging = receive_staging, slot.offset = 0, slot.report.bytes = 8;
-    CHECK(link.look(sender, 3, 0).state == Slot::failed);
+    CHECK(peer.look(sender, 3, 0).state == Slot::failed);
     CHECK(link.lands_on(sender, at(3)) == gpu::host);
     slot.receive_staging = 0;
   }
   segment->slot[3].told_by = PeerSegment::most_slots;
-  CHECK(link.look(sender, 3, 0).state == Slot::planned);
+  CHECK(peer.look(sender, 3, 0).state == Slot::planned);
   segment->slot[3].told_by = 4;  // by one of which nothing is told
-  CHECK(link.look(sender, 3, 0).state == Slot::planned);
+  CHECK(peer.look(sender, 3, 0).state == Slot::planned);
   const struct {
     std::uint32_t block;
     std::uint64_t within;
@@ -158,8 +165,8 @@ void is_not_misled(const Line& line) {
     Slot& slot = segment->slot[3];
     slot.block = lie.block, slot.within = lie.within;
     slot.state.store(Slot::offered);
-    CHECK(link.get(sender, 3, 0, 8).state == Slot::failed);
-    link.open_block(sender, lie.block, 0);
+    CHECK(gets.get(sender, 3, 0, 8).state == Slot::failed);
+    gets.open_block(sender, lie.block, 0);
   }
   line.tell();
   end.finish(line);

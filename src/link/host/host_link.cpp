@@ -1,154 +1,97 @@
-// Which ranks the host link reaches, what they share, and the end.
-
 #include "link/host/host_link.hpp"
 
 #include <string>
 #include <utility>
 
 #include "gpu/loaded_gpu.hpp"
-#include "link/liveness.hpp"
-#include "trace/message.hpp"
+#include "link/slots/slot_reader.hpp"
 
 namespace mpress::link {
+namespace {
 
-HostMemory::Address HostLink::open(const HostMemory::Nonce& nonce, int rank, bool wanted) {
-  nonce_ = nonce;
-  rank_ = rank;
-  if (wanted) own_ = HostMemory::create(nonce, rank, sizeof(HostSegment));
-  return own_.address();
+/// Why not, or null.
+const char* pin(int device, HostMemory& memory, std::uint64_t bytes) {
+  return gpu::gpu()->map(device, memory.data(), bytes) ? nullptr
+                                                       : "memory that they share cannot be pinned";
 }
 
-void HostLink::set_ranks(const std::vector<Neighbour>& ranks, std::size_t limit) {
-  limit_ = limit;
-  if (!own_ || ranks.size() > HostSegment::most_ranks) {
-    own_ = {};
-    return;
+}  // namespace
+
+void HostLink::set_ranks(const std::vector<HostRank>& ranks, std::size_t limit) {
+  SlotLink::set_ranks(ranks, limit);
+  pinned_.resize(ranks.size());
+}
+
+bool HostLink::reserve(const Reservation& wanted, Transfer& transfer) {
+  if (wanted.device == gpu::host || is_refused_.load(std::memory_order_relaxed)) return false;
+  const std::uint32_t opened = opened_by_all(wanted.readers);
+  if (opened == 0) return false;
+  Transfer planned;
+  planned.is_on_host = true;
+  if (wanted.window < wanted.chunks) planned.window = static_cast<std::uint32_t>(wanted.window);
+  if (!plan(wanted, limit_, planned) || !reserve_staging(wanted, opened, limit_, planned)) {
+    return false;
   }
-  ranks_ = ranks;
-  sources_ = std::vector<Source>(ranks.size());
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i].rank < 0) continue;
-    const auto rank = static_cast<std::size_t>(ranks[i].rank);
-    if (rank >= index_.size()) index_.resize(rank + 1, -1);
-    if (ranks[i].rank == rank_) {
-      own_index_ = i;  // what a process sends itself is MPI's
-    } else if (ranks[i].segment.file >= 0) {
-      index_[rank] = static_cast<int>(i);
-    }
-  }
+  transfer = planned;
+  return true;
 }
 
-int HostLink::index_of(int rank) const {
-  const auto index = static_cast<std::size_t>(rank);
-  return rank >= 0 && index < index_.size() ? index_[index] : -1;
-}
-
-bool HostLink::may_reach(int rank) const {
-  const int index = index_of(rank);
-  return index >= 0 && own_ && !is_refused_.load(std::memory_order_relaxed) &&
-         own().opened[index].load(std::memory_order_relaxed) != HostSegment::unreachable;
-}
-
-bool HostLink::reaches(int rank) const {
-  return may_reach(rank) && own().opened[index_of(rank)].load(std::memory_order_relaxed) > 1;
-}
-
-bool HostLink::may_read(int rank) const {
-  const int index = index_of(rank);
-  return index >= 0 && own_ &&
-         !sources_[static_cast<std::size_t>(index)].is_over.load(std::memory_order_relaxed);
-}
-
-void HostLink::open_shared(int rank, int device) {
-  const int index = index_of(rank);
-  if (index < 0 || !own_) return;
-  Source& source = sources_[static_cast<std::size_t>(index)];
-  const auto is_open = [&] {
-    return source.is_known.load(std::memory_order_acquire) &&
-           source.seen.load(std::memory_order_relaxed) ==
-               of(source).staging_blocks.load(std::memory_order_relaxed);
-  };
-  if (source.is_over.load(std::memory_order_relaxed) || is_open()) return;
-  std::lock_guard lock(receiving_);
-  if (source.is_over.load(std::memory_order_relaxed) || is_open()) return;
-  const char* const problem = open_new(ranks_[static_cast<std::size_t>(index)], source, device);
-  if (source.segment) {
-    const std::uint32_t seen = source.seen.load(std::memory_order_relaxed);
-    of(source).opened[own_index_].store(problem ? HostSegment::unreachable : seen + 1,
-                                        std::memory_order_release);
-    source.is_known.store(true, std::memory_order_release);
-  }
-  if (!problem) return;
-  source.is_over.store(true, std::memory_order_relaxed);
-  if (is_said_.exchange(true)) return;
-  trace::say("messages from rank " + std::to_string(rank) + " to GPUs of rank " +
-             std::to_string(rank_) + " go through MPI: " + problem);
-}
-
-bool HostLink::is_read_by(int rank, int) {
-  const int index = index_of(rank);
-  if (index < 0 || !own_) return false;
-  const Source& source = sources_[static_cast<std::size_t>(index)];
-  return source.is_known.load(std::memory_order_acquire) &&
-         !source.is_over.load(std::memory_order_relaxed);
-}
-
-/// Maps and pins the send staging that a rank has shared since; what keeps this process from it, or
-/// null. What is under way in pieces that it has already still comes.
-const char* HostLink::open_new(const Neighbour& neighbour, Source& source, int device) {
-  if (!source.segment) {
-    source.segment =
-        HostMemory::open(neighbour.segment, nonce_, neighbour.rank, sizeof(HostSegment));
-    if (!source.segment) return "its process cannot be looked at";
-  }
-  const std::uint32_t shared = of(source).staging_blocks.load(std::memory_order_acquire);
-  for (std::uint32_t seen = source.seen.load(std::memory_order_relaxed); seen < shared; ++seen) {
-    const SharedPiece& piece = of(source).staging[seen];
-    HostMemory memory = HostMemory::open(piece.address, nonce_, neighbour.rank, piece.bytes);
-    if (!memory) return "memory that they share cannot be mapped";
-    if (!gpu::gpu()->map(device, memory.data(), piece.bytes)) {
-      return "memory that they share cannot be pinned";
-    }
-    source.staging.push_back({std::move(memory), device, piece.bytes});
-    source.seen.store(seen + 1, std::memory_order_release);
-  }
+const char* HostLink::share(int device, std::uint64_t bytes, Piece& made, SharedBlock& block) {
+  HostMemory memory = HostMemory::create(nonce_, rank_, bytes);
+  if (!memory) return HostMemory::none_left;
+  if (const char* const problem = pin(device, memory, bytes)) return problem;
+  block = {device, bytes, {}, memory.address()};
+  made = {device, memory.data(), bytes, std::move(memory)};
   return nullptr;
 }
 
-bool HostLink::has_ended(int rank, std::uint64_t& looks) const {
-  // Only who shares this process's numbers has opened what it shares.
-  return link::has_ended(ranks_[static_cast<std::size_t>(index_of(rank))].segment.pid, looks);
+void HostLink::unshare(const Piece& piece) { gpu::gpu()->unmap(piece.device, piece.memory); }
+
+void HostLink::refuse(const char* problem) {
+  is_refused_.store(true, std::memory_order_relaxed);
+  say_not("GPUs of rank " + std::to_string(rank_), problem);
 }
 
-bool HostLink::lives(int rank) const {
-  return is_alive(process_here(ranks_[static_cast<std::size_t>(index_of(rank))].segment.pid));
-}
-
-void HostLink::close() {
-  {
-    std::lock_guard lock(sending_);
-    if (own_mapped_by_ != gpu::host) {
-      gpu::gpu()->unmap(std::exchange(own_mapped_by_, gpu::host), own_.data());
-      is_mapped_.store(false, std::memory_order_relaxed);
-    }
-  }
+bool HostLink::connect(int rank, int device) {
+  Source* const source = find(rank);
+  if (!source) return false;
+  if (has_all_of(*source)) return true;
   std::lock_guard lock(receiving_);
-  for (Source& source : sources_) {
-    for (Pinned& piece : source.staging) gpu::gpu()->unmap(piece.device, piece.memory.data());
-    source.staging.clear();
-    source.is_known.store(false, std::memory_order_relaxed);
-    source.is_over.store(true, std::memory_order_relaxed);
-  }
+  if (!has_all_of(*source)) open_new(*source, device);
+  return !source->is_over.load(std::memory_order_relaxed);
 }
 
-void HostLink::free_memory() {
-  std::lock_guard lock(sending_);
-  for (Staging& staging : staging_) {
-    gpu::gpu()->unmap(staging.piece.device, staging.piece.memory.data());
+bool HostLink::is_read_by(int rank, int) {
+  const Source* const source = find(rank);
+  return source && source->is_known.load(std::memory_order_acquire);
+}
+
+const char* HostLink::open_staging(Source& source, std::uint32_t number, int device) {
+  const SharedBlock& block = source.slots().staging[number];
+  HostMemory memory = HostMemory::open(block.address, nonce_, source.rank.rank, block.bytes);
+  if (!memory) return "memory that they share cannot be mapped";
+  if (const char* const problem = pin(device, memory, block.bytes)) return problem;
+  pinned_[source.index].push_back({device, memory.data(), block.bytes, std::move(memory)});
+  return nullptr;
+}
+
+void HostLink::close_opened(Source& source) {
+  for (const Piece& piece : pinned_[source.index]) unshare(piece);
+  pinned_[source.index].clear();
+}
+
+bool HostLink::locate(const Source& source, const Slot& slot, Arrival& arrival) {
+  const std::deque<Piece>& pinned = pinned_[source.index];
+  if (slot.staging >= pinned.size() || !slot.lies_in(pinned[slot.staging].bytes, arrival.bytes)) {
+    return false;
   }
-  staging_.clear();
-  sent_.clear();
-  index_.clear();
+  arrival.data = pinned[slot.staging].memory + slot.offset;
+  arrival.device = gpu::host;
+  return true;
+}
+
+std::unique_ptr<Inbound> HostLink::receive(const Expected& expected) {
+  return std::make_unique<SlotReader>(*this, expected, trace::Way::host);
 }
 
 }  // namespace mpress::link

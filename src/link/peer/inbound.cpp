@@ -4,40 +4,33 @@
 #include <utility>
 
 #include "link/peer/peer_link.hpp"
+#include "link/slots/slot_reader.hpp"
 
 namespace mpress::link {
 
-class PeerLink::Reader final : public Inbound {
+class PeerLink::Reader final : public SlotReader {
  public:
-  Reader(PeerLink& link, const Expected& expected) : link_(link), expected_(expected) {}
+  Reader(PeerLink& link, const Expected& expected)
+      : SlotReader(link, expected, trace::Way::peer), peer_(link), gets_(link.gets_) {}
 
   gpu::State poll(std::uint64_t chunk, Arrived& arrived) override {
     if (other_) return other_->poll(chunk, arrived);
-    if (is_broken_) return gpu::State::failed;
+    if (chunk > 0 && !exposed_.data) return SlotReader::poll(chunk, arrived);
+    if (is_broken()) return gpu::State::failed;
     if (exposed_.data) return poll_exposed(chunk, arrived);
-    const Arrival found = link_.look(expected_.rank, slot_of(chunk), expected_.device);
-    if (found.state == Slot::planned) {
-      return link_.has_ended(expected_.rank, looks_) ? fail() : gpu::State::pending;
-    }
-    if (chunk == 0 && found.state == Slot::offered) return get(arrived);
-    if (chunk == 0) block_ = found.block;
-    if (chunk == 0 && found.state == Slot::by_mpi) return turn_to_other();
-    if (found.state != Slot::there) return fail();
-    looks_ = 0;
-    arrived = {found.data, found.bytes, found.device, found.is_near};
-    if (expected_.as_they_are && found.device == expected_.device) lengthen(chunk, arrived);
-    return gpu::State::done;
+    const Arrival found = look(0);
+    if (found.state == Slot::offered) return get(arrived);
+    block_ = found.block;
+    if (found.state == Slot::by_mpi) return turn_to_other();
+    return arrive(found, 0, arrived);
   }
 
   const char* problem() const override {
-    return other_ ? other_->problem() : "did not come from its GPU";
+    return other_ ? other_->problem() : SlotReader::problem();
   }
 
   void acknowledge(std::uint64_t chunks) override {
-    if (other_ || exposed_.data) return;
-    for (; acknowledged_ < chunks; ++acknowledged_) {
-      link_.acknowledge(expected_.rank, slot_of(acknowledged_));
-    }
+    if (!other_ && !exposed_.data) SlotReader::acknowledge(chunks);
   }
 
   void finish(bool by_flag) override {
@@ -46,12 +39,12 @@ class PeerLink::Reader final : public Inbound {
       return;
     }
     if (other_) other_->finish(by_flag);
-    link_.open_block(expected_.rank, std::exchange(block_, 0), expected_.device);
+    gets_.open_block(expected_.rank, std::exchange(block_, 0), expected_.device);
     acknowledge(expected_.chunks);
   }
 
   void give_up() override {
-    if (!other_) is_broken_ = true;
+    if (!other_) SlotReader::give_up();
   }
 
   void await() override {
@@ -64,35 +57,12 @@ class PeerLink::Reader final : public Inbound {
 
   trace::Way way() const override {
     if (other_) return other_->way();
-    return exposed_.data ? trace::Way::direct : trace::Way::peer;
+    return exposed_.data ? trace::Way::direct : SlotReader::way();
   }
 
  private:
-  std::uint64_t slot_of(std::uint64_t chunk) const { return expected_.route.slot + chunk; }
-
-  gpu::State fail() {
-    is_broken_ = true;
-    return gpu::State::failed;
-  }
-
-  /// The chunks behind it that are there, too, and lie there: one long copy uses the link better
-  /// than several.
-  void lengthen(std::uint64_t chunk, Arrived& arrived) {
-    if (arrived.bytes != expected_.bytes_of(chunk)) return;
-    for (std::uint64_t next = chunk + 1; next < expected_.chunks; ++next) {
-      const Arrival found = link_.look(expected_.rank, slot_of(next), expected_.device);
-      if (found.state != Slot::there || found.device != arrived.device ||
-          found.data != arrived.data + arrived.bytes || found.bytes != expected_.bytes_of(next)) {
-        return;
-      }
-      arrived.bytes += found.bytes;
-      ++arrived.chunks;
-    }
-  }
-
   gpu::State turn_to_other() {
-    acknowledge(1);
-    acknowledged_ = expected_.chunks;
+    SlotReader::acknowledge(1);
     Expected by_other = expected_;
     by_other.route.kind = expected_.other->kind();
     other_ = expected_.other->receive(by_other);
@@ -107,19 +77,20 @@ class PeerLink::Reader final : public Inbound {
     const std::uint64_t first = slot_of(0);
     const std::uint64_t now_ns = trace::now_ns();
     if (found_ns_ == 0) found_ns_ = now_ns;
-    if (!link_.is_turn(expected_.rank, first, expected_.bytes(), found_ns_, now_ns)) {
+    if (!gets_.is_turn(expected_.rank, first, expected_.bytes(), found_ns_, now_ns)) {
       return gpu::State::pending;
     }
-    const Arrival found = link_.get(expected_.rank, first, expected_.device, expected_.bytes());
+    const Arrival found = gets_.get(expected_.rank, first, expected_.device, expected_.bytes());
+    if (found.state == Slot::planned) return gpu::State::pending;
+    peer_.is_used_.store(true, std::memory_order_relaxed);
     if (found.state == Slot::failed) {
-      link_.acknowledge(expected_.rank, first);  // which the sender looks at alone
-      acknowledged_ = expected_.chunks;
+      peer_.acknowledge(expected_.rank, first);  // which the sender looks at alone
+      leave_slots();
       return fail();
     }
-    if (!found.data) return gpu::State::pending;
     exposed_ = found;
     if (found.device == expected_.device && !is_awaited_) {
-      flag_ = link_.acknowledge_flag(expected_.rank, first, expected_.device);
+      flag_ = gets_.acknowledge_flag(expected_.rank, first, expected_.device);
     }
     return poll_exposed(0, arrived);
   }
@@ -138,22 +109,19 @@ class PeerLink::Reader final : public Inbound {
   void finish_exposed(bool by_flag) {
     if (std::exchange(is_returned_, true) || (flag_ && by_flag)) return;
     if (flag_) {
-      link_.acknowledge_once(expected_.rank, slot_of(0), exposed_.serial);
+      gets_.acknowledge_once(expected_.rank, slot_of(0), exposed_.serial);
     } else {
-      link_.acknowledge(expected_.rank, slot_of(0));
+      peer_.acknowledge(expected_.rank, slot_of(0));
     }
   }
 
-  PeerLink& link_;
-  const Expected expected_;
-  std::uint64_t looks_ = 0;         ///< since something came
-  std::uint64_t acknowledged_ = 0;  ///< chunks
-  std::uint64_t found_ns_ = 0;      ///< when an offer was
-  std::uint32_t block_ = 0;         ///< to be opened
-  Arrival exposed_{};               ///< all of the message; no data: it is not
-  std::uint32_t* flag_ = nullptr;   ///< for the device to tell when it is done with that
+  PeerLink& peer_;
+  Gets& gets_;
+  std::uint64_t found_ns_ = 0;     ///< when an offer was
+  std::uint32_t block_ = 0;        ///< to be opened
+  Arrival exposed_{};              ///< all of the message; no data: it is not
+  std::uint32_t* flag_ = nullptr;  ///< for the device to tell when it is done with that
   bool is_returned_ = false;
-  bool is_broken_ = false;
   bool is_awaited_ = false;
   std::unique_ptr<Inbound> other_;  ///< of chunks that come by MPI, where the sender had no memory
 };

@@ -1,131 +1,155 @@
 #include "link/peer/peer_link.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "gpu/loaded_gpu.hpp"
-#include "link/liveness.hpp"
 
 namespace mpress::link {
 
-SegmentAddress PeerLink::open(const std::array<std::uint8_t, 16>& nonce, int rank, bool wanted) {
-  nonce_ = nonce;
-  if (wanted) own_ = MappedSegment::create(nonce, rank);
-  return own_.address();
-}
-
 void PeerLink::set_ranks(const std::vector<HostRank>& ranks, std::size_t limit, bool grows) {
-  limit_ = limit;
+  SlotLink::set_ranks(ranks, limit);
   grows_ = grows;
-  if (!own_ || ranks.size() > PeerSegment::most_ranks) {
-    own_ = {};
-    return;
-  }
-  ranks_ = ranks;
-  sources_ = std::vector<Source>(ranks.size());
-  getters_.resize(ranks.size());
+  if (!is_open()) return;
   remote_staging_.resize(ranks.size());
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i].rank < 0) continue;
-    const auto rank = static_cast<std::size_t>(ranks[i].rank);
-    if (rank >= index_.size()) index_.resize(rank + 1, -1);
-    if (ranks[i].rank == own_->rank) {
-      own_index_ = i;  // a process cannot open its own memory
-    } else if (ranks[i].segment.file >= 0) {
-      index_[rank] = static_cast<int>(i);
-    }
+  opened_.resize(ranks.size());
+  receive_staging_ = std::vector<ReceiveStaging>(ranks.size());
+  offers_.open(own_segment(), sources_, *this, limit);
+  gets_.open(sources_, rank_);
+}
+
+/// Several long messages at once need their size each, and GPUs with more memory have longer ones.
+std::uint64_t PeerLink::limit_on(int device) const {
+  constexpr std::size_t share = 32;
+  if (!grows_ || device == gpu::host) return limit_;
+  std::size_t largest = largest_limit_.load(std::memory_order_relaxed);
+  if (largest == 0) {
+    largest = std::max(limit_, gpu::gpu()->memory_bytes(device) / share);
+    largest_limit_.store(largest, std::memory_order_relaxed);
   }
+  return largest;
 }
 
-int PeerLink::index_of(int rank) const {
-  const auto index = static_cast<std::size_t>(rank);
-  return rank >= 0 && index < index_.size() ? index_[index] : -1;
+bool PeerLink::reserve(const Reservation& wanted, Transfer& transfer) {
+  if (wanted.may_be_at_reader && reserve_at_reader(wanted, transfer)) return true;
+  const std::uint32_t opened = opened_by_all(wanted.readers);
+  if (opened == 0) return false;
+  const std::uint64_t limit = limit_on(wanted.device);
+  Transfer planned;
+  planned.is_near = true;
+  if (plan(wanted, limit, planned)) {
+    if (!reserve_staging(wanted, opened, limit, planned)) return false;
+    transfer = planned;
+    return true;
+  }
+  // Too long for any block, but one has to be opened before messages of any length are offered.
+  if (opened > 1) return false;
+  std::lock_guard lock(sending_);
+  if (!has_staging()) grow(wanted.device, slot_alignment, limit);
+  return false;
 }
 
-/// Has it looked at what this one shares, if anything?
-bool PeerLink::is_connected(int rank) const {
-  return may_reach(rank) && own_->opened[index_of(rank)].load(std::memory_order_acquire) > 0;
+bool PeerLink::reserve_bare(int rank, std::size_t chunks, std::uint64_t operation,
+                            Transfer& transfer) {
+  if (!reaches(rank) || chunks > SlotSegment::most_slots) return false;
+  Transfer planned{0, static_cast<std::uint32_t>(chunks), 1};
+  const Reservation wanted{{&rank, 1}, gpu::host, chunks, 0, operation};
+  std::lock_guard lock(sending_);
+  if (!attempt_bare(wanted, planned)) return false;
+  transfer = planned;
+  return true;
 }
 
-bool PeerLink::may_reach(int rank) const {
-  const int index = index_of(rank);
-  return index >= 0 && own_ &&
-         own_->opened[index].load(std::memory_order_relaxed) != PeerSegment::unreachable;
+const char* PeerLink::share(int device, std::uint64_t bytes, Piece& made, SharedBlock& block) {
+  if (cannot_share_.load(std::memory_order_relaxed)) return HostMemory::none_left;
+  gpu::Gpu* const gpu = gpu::gpu();
+  void* const memory = gpu->allocate(gpu::Place::device, device, bytes);
+  if (!memory) return HostMemory::none_left;
+  if (!gpu->share(device, memory, block.handle)) {
+    gpu->release(gpu::Place::device, device, memory);
+    cannot_share_.store(true, std::memory_order_relaxed);
+    return HostMemory::none_left;
+  }
+  block.device = device;
+  block.bytes = bytes;
+  made = {device, static_cast<std::byte*>(memory), bytes};
+  return nullptr;
 }
 
-bool PeerLink::reaches(int rank) const {
-  return may_reach(rank) && own_->opened[index_of(rank)].load(std::memory_order_relaxed) > 1;
+void PeerLink::unshare(const Piece& piece) {
+  gpu::gpu()->release(gpu::Place::device, piece.device, piece.memory);
 }
 
-bool PeerLink::may_read(int rank) const {
-  const int index = index_of(rank);
-  return index >= 0 && own_ &&
-         !sources_[static_cast<std::size_t>(index)].is_over.load(std::memory_order_relaxed);
+bool PeerLink::connect(int rank, int device) {
+  Source* const source = find(rank);
+  if (!source) return false;
+  if (has_all_of(*source) && has_given(*source)) return true;
+  std::lock_guard lock(receiving_);
+  if (!has_all_of(*source)) open_new(*source, device);
+  if (source->is_over.load(std::memory_order_relaxed)) return false;
+  give_receive_staging(*source, device);
+  return true;
+}
+
+bool PeerLink::is_read_by(int rank, int device) {
+  const Source* const source = find(rank);
+  if (!source) return false;
+  std::lock_guard lock(receiving_);
+  return source->home == device;
+}
+
+/// All of a rank's is opened for the device that first got a block from it.
+const char* PeerLink::open_staging(Source& source, std::uint32_t number, int) {
+  int home = source.home;
+  return opened_[source.index].open(number, source.slots().staging[number], home, home)
+             ? nullptr
+             : "its memory of GPUs cannot be opened";
+}
+
+bool PeerLink::locate(const Source& source, const Slot& slot, Arrival& arrival) {
+  if (slot.receive_staging > 0) {
+    const Piece* const given = receive_staging_of(source, slot);
+    if (!given || !slot.lies_in(given->bytes, arrival.bytes)) return false;
+    arrival.data = given->memory + slot.offset;
+    arrival.device = given->device;
+    arrival.is_near = true;
+    return true;
+  }
+  if (slot.staging >= source.seen.load(std::memory_order_acquire)) return false;
+  const SharedBlock& block = source.slots().staging[slot.staging];
+  if (!slot.lies_in(block.bytes, arrival.bytes)) return false;
+  const void* const memory =
+      opened_[source.index].open(slot.staging, block, arrival.device, source.home);
+  arrival.data = static_cast<const std::byte*>(memory) + slot.offset;
+  return true;
+}
+
+int PeerLink::lands_on(int rank, Route route) {
+  const Source& source = sources_.of(rank);
+  std::lock_guard lock(receiving_);
+  const Piece* const given = receive_staging_of(source, source.slot(route.slot));
+  return given ? given->device : gpu::host;
 }
 
 void PeerLink::close() {
-  const auto close_mapping = [](std::size_t device, const Mapping& mapping) {
-    if (mapping.memory) gpu::gpu()->close(static_cast<int>(device), mapping.memory);
-  };
+  gets_.close();
   {
     std::lock_guard lock(sending_);
     for (RemoteStagings& staging : remote_staging_) {
-      for (const RemoteStaging& block : staging.all) {
-        for (std::size_t device = 0; device < block.mappings.size(); ++device) {
-          close_mapping(device, block.mappings[device]);
-        }
-      }
+      for (RemoteStaging& block : staging.all) block.opened.close();
       staging.all.clear();
       staging.is_refused = true;
     }
-    if (own_mapped_by_ != gpu::host) {
-      gpu::gpu()->unmap(std::exchange(own_mapped_by_, gpu::host), own_.data());
-      is_mapped_.store(false, std::memory_order_relaxed);
-    }
   }
-  std::lock_guard lock(receiving_);
-  for (Source& source : sources_) {
-    for (Opened* all : {&source.staging, &source.blocks}) {
-      for (std::size_t device = 0; device < all->size(); ++device) {
-        for (const Mapping& mapping : (*all)[device]) close_mapping(device, mapping);
-      }
-      all->clear();
-    }
-    if (source.mapped_by != gpu::host) {
-      gpu::gpu()->unmap(source.mapped_by, source.segment.data());
-      source.mapped_by = gpu::host;
-    }
-    source.is_known.store(false, std::memory_order_relaxed);
-    source.has_room.store(false, std::memory_order_relaxed);
-    source.seen.store(0, std::memory_order_relaxed);
-    source.is_over.store(true, std::memory_order_relaxed);
-  }
+  SlotLink::close();
 }
 
 void PeerLink::free_memory() {
-  std::scoped_lock lock(sending_, receiving_);
-  for (const Staging& staging : staging_) {
-    gpu::gpu()->release(gpu::Place::device, staging.device, staging.memory);
+  SlotLink::free_memory();
+  for (ReceiveStaging& given : receive_staging_) {
+    for (const Piece& piece : given.all) unshare(piece);
+    given.all.clear();
   }
-  for (Source& source : sources_) {
-    for (const ReceiveStaging& given : source.receive_staging) {
-      gpu::gpu()->release(gpu::Place::device, given.device, given.memory);
-    }
-    source.receive_staging.clear();
-  }
-  staging_.clear();
-  sent_.clear();
-  index_.clear();
 }
-
-/// Only who shares this process's numbers has opened what it shares.
-std::int32_t PeerLink::process_of(int rank) const {
-  return ranks_[static_cast<std::size_t>(index_of(rank))].segment.pid;
-}
-
-bool PeerLink::has_ended(int rank, std::uint64_t& looks) const {
-  return link::has_ended(process_of(rank), looks);
-}
-
-bool PeerLink::lives(int rank) const { return is_alive(process_here(process_of(rank))); }
 
 }  // namespace mpress::link

@@ -37,7 +37,8 @@ OpaqueBlock::FindHome SharedBlocks::home_for(std::span<const int> readers) const
   std::vector<int> ranks;
   for (const int reader : readers) ranks.push_back(context_.world_rank(reader));
   return [&job = job_, ranks](const Chunking& cut, int device) -> OpaqueBlock::Home {
-    const bool is_linked = job.chunks.is_open() && job.links.peer.devices_publish() &&
+    const link::Link& link = job.links.peer;
+    const bool is_linked = job.chunks.is_open() && link.devices_publish() &&
                            cut.chunk_bytes <= wire::max_chunk_bytes &&
                            link_to(job, device, cut.bytes(), ranks) == link::Kind::peer;
     return is_linked ? find_home(job, cut, device, link::Kind::peer, ranks) : OpaqueBlock::Home{};

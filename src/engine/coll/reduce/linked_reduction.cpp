@@ -90,21 +90,21 @@ bool LinkedReduction::open() {
   for (int rank = 0; rank < context_.size(); ++rank) {
     const int other = context_.world_rank(rank);
     if (rank == context_.rank()) continue;
-    job_.links.peer.connect(other, device_);
-    are_read = are_read && job_.links.peer.is_read_by(other, device_);
+    link_.connect(other, device_);
+    are_read = are_read && link_.is_read_by(other, device_);
   }
   if (!are_read) return false;
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
   if (!queue_ || (has_readers() && !reserve(input_bytes(), own_input_))) return false;
   const std::size_t own = piece_bytes(context_.rank());
   if (shots_ == policy::Shots::two && own > 0 && !reserve(own, own_piece_)) return false;
-  return job_.links.peer.devices_publish();
+  return link_.devices_publish();
 }
 
 bool LinkedReduction::reserve(std::size_t bytes, link::Transfer& transfer) {
   const link::Reservation wanted{readers_, device_, 1, bytes, job_.links.channel.next_operation()};
-  if (!job_.links.peer.reserve(wanted, transfer)) return false;
-  job_.links.peer.lay_out(transfer);
+  if (!link_.reserve(wanted, transfer)) return false;
+  link_.lay_out(transfer);
   return true;
 }
 
@@ -115,7 +115,7 @@ std::uint64_t LinkedReduction::route_to(const link::Transfer& transfer) const {
 
 /// Where the device tells of a slot of so many bytes.
 std::uint32_t* LinkedReduction::flag_of(const link::Transfer& transfer, std::size_t bytes) {
-  link::Report* const report = job_.links.peer.report(transfer, 0);
+  link::Report* const report = link_.report(transfer, 0);
   report->bytes = bytes;
   return &report->sequence;
 }
@@ -155,9 +155,9 @@ void LinkedReduction::receive(std::vector<Source>& sources, int member, std::uin
   route.slot += index_at(member);
   const int rank = context_.world_rank(member);
   sources.push_back({member});
-  if (word == 0 || route.kind != link::Kind::peer || !job_.links.peer.knows(rank, route, 1)) return;
-  sources.back().inbound = job_.links.peer.receive(
-      {rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.links.channel, 0});
+  if (word == 0 || route.kind != link::Kind::peer || !link_.knows(rank, route, 1)) return;
+  sources.back().inbound =
+      link_.receive({rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.links.channel, 0});
 }
 
 bool LinkedReduction::advance() {
@@ -248,9 +248,9 @@ bool LinkedReduction::end() {
   for (const link::Transfer* transfer : {&own_input_, &own_piece_}) {
     if (transfer->chunks == 0) continue;
     if (code_ == MPI_SUCCESS) {
-      job_.links.peer.release(*transfer);
+      link_.release(*transfer);
     } else {
-      job_.links.peer.fail(*transfer);
+      link_.fail(*transfer);
     }
   }
   queue_ = {};
@@ -266,7 +266,7 @@ bool LinkedReduction::end() {
 /// The device has been given nothing, and no member will read the slots.
 void LinkedReduction::withdraw() {
   for (link::Transfer* transfer : {&own_input_, &own_piece_}) {
-    if (transfer->chunks > 0) job_.links.peer.abandon(*transfer);
+    if (transfer->chunks > 0) link_.abandon(*transfer);
     *transfer = {};
   }
   queue_ = {};

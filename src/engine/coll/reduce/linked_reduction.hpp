@@ -102,6 +102,7 @@ class LinkedReduction final : public CollectiveOperation {
   std::uint32_t index_at(int member) const;
 
   Job& job_;
+  link::MemoryLink& link_ = job_.links.peer;
   const Collective& call_;
   const Operands& operands_;
   Context& context_;

@@ -1,10 +1,8 @@
-// Zero copy, at the sender's: memory of the program's is offered to a reader that has opened it.
+#include "link/peer/offers.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include "gpu/loaded_gpu.hpp"
-#include "link/peer/peer_link.hpp"
 #include "link/sizes.hpp"
 
 namespace mpress::link {
@@ -23,11 +21,20 @@ constexpr std::size_t most_known_blocks = 4096;
 
 }  // namespace
 
-Link::Exposure PeerLink::expose(const Transfer& transfer, int rank, int device, const void* data,
+void Offers::open(PeerSegment& own, const Sources& ranks, Link& slots, std::size_t limit) {
+  own_ = &own;
+  ranks_ = &ranks;
+  slots_ = &slots;
+  limit_ = limit;
+  getters_.resize(ranks.size());
+}
+
+Offers::Exposure Offers::expose(const Transfer& transfer, int rank, int device, const void* data,
                                 std::size_t bytes) {
-  Slot& slot = own_->slot[transfer.first];
-  std::lock_guard lock(sending_);
-  Getter& getter = getter_of(rank);
+  Slot& slot = slot_of(transfer);
+  const std::size_t reader = index_of(rank);
+  std::lock_guard lock(mutex_);
+  Getter& getter = getters_[reader];
   if (getter.skip > 0) {
     --getter.skip;
     return Exposure::not_now;
@@ -35,23 +42,22 @@ Link::Exposure PeerLink::expose(const Transfer& transfer, int rank, int device, 
   const Exposure exposure = find_exported(device, data, bytes, slot);
   if (exposure != Exposure::offered) return exposure;
   const std::uint32_t number = slot.block - 1;
-  const std::uint64_t opened =
-      own_->opened_blocks[index_of(rank)][number / PeerSegment::word_bits].load();
+  const std::uint64_t opened = own_->opened_blocks[reader][number / PeerSegment::word_bits].load();
   if ((opened >> number % PeerSegment::word_bits & 1) == 0) return Exposure::not_now;
   slot.seen.store(0, std::memory_order_relaxed);
   slot.state.store(Slot::offered, std::memory_order_release);
   return Exposure::offered;
 }
 
-bool PeerLink::is_seen(const Transfer& transfer) const {
-  return own_->slot[transfer.first].seen.load(std::memory_order_relaxed) != 0;
+bool Offers::is_seen(const Transfer& transfer) const {
+  return slot_of(transfer).seen.load(std::memory_order_relaxed) != 0;
 }
 
 /// The block of the program's that the data lies in, for others to open. What they have open they
 /// close at the end only, as that waits for the device, and so its memory does not come free before
 /// either. Hence the limit, and no block is shared for its first message, as opening takes longer
 /// than some copies.
-Link::Exposure PeerLink::find_exported(int device, const void* data, std::size_t bytes,
+Offers::Exposure Offers::find_exported(int device, const void* data, std::size_t bytes,
                                        Slot& slot) {
   gpu::Gpu* const gpu = gpu::gpu();
   gpu::Block block;
@@ -85,37 +91,37 @@ Link::Exposure PeerLink::find_exported(int device, const void* data, std::size_t
   return Exposure::offered;
 }
 
-PeerLink::Offer PeerLink::look_at_offer(const Transfer& transfer, int rank) {
-  Slot& slot = own_->slot[transfer.first];
-  if (slot.state.load(std::memory_order_acquire) == Slot::offered) return Offer::open;
-  if (slot.acknowledged.load(std::memory_order_acquire) == 0) return Offer::getting;
-  std::lock_guard lock(sending_);
-  getter_of(rank) = {};
-  release(transfer);
-  return Offer::returned;
+Offers::State Offers::look(const Transfer& transfer, int rank) {
+  Slot& slot = slot_of(transfer);
+  if (slot.state.load(std::memory_order_acquire) == Slot::offered) return State::open;
+  if (slot.acknowledged.load(std::memory_order_acquire) == 0) return State::getting;
+  std::lock_guard lock(mutex_);
+  getters_[index_of(rank)] = {};
+  slots_->release(transfer);
+  return State::returned;
 }
 
-bool PeerLink::withdraw(const Transfer& transfer, int rank) {
+bool Offers::withdraw(const Transfer& transfer, int rank) {
   const bool has_memory = transfer.memory != nullptr;
   // A receiver may use all slots from the moment on that this is no offer.
-  if (has_memory) lay_out(transfer);
+  if (has_memory) slots_->lay_out(transfer);
   std::uint32_t offered = Slot::offered;
   const Slot::State instead = has_memory ? Slot::planned : Slot::by_mpi;
-  if (!own_->slot[transfer.first].state.compare_exchange_strong(offered, instead)) return false;
+  if (!slot_of(transfer).state.compare_exchange_strong(offered, instead)) return false;
   if (!is_seen(transfer)) note_miss(rank);
   return true;
 }
 
-bool PeerLink::introduce(const Transfer& transfer) {
-  Slot& slot = own_->slot[transfer.first];
+bool Offers::introduce(const Transfer& transfer) {
+  Slot& slot = slot_of(transfer);
   if (slot.block == 0) return false;
   slot.state.store(Slot::by_mpi, std::memory_order_release);
   return true;
 }
 
-void PeerLink::note_miss(int rank) {
-  std::lock_guard lock(sending_);
-  Getter& getter = getter_of(rank);
+void Offers::note_miss(int rank) {
+  std::lock_guard lock(mutex_);
+  Getter& getter = getters_[index_of(rank)];
   getter.skip = std::min((1u << std::min(getter.misses, 31u)) - 1, longest_skip);
   ++getter.misses;
 }
