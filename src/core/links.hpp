@@ -84,7 +84,7 @@ class Links {
   /// No reader will ask for the blocks of this operation.
   void cancel(std::uint64_t operation) {
     for (link::Link* const one : between_devices()) one->cancel(operation);
-    channel.cancel(operation);
+    of(link::Kind::channel).cancel(operation);
   }
 };
 

@@ -69,7 +69,7 @@ void Chunks::drop(const wire::Header& header, int source) {
 }
 
 void Chunks::progress() {
-  messaging_.links.channel.advance();
+  messaging_.links.channel.outbox.progress();
   progress_drops();
 }
 

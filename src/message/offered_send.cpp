@@ -92,8 +92,9 @@ bool OfferedSend::open_by_channel() {
   link::Reservation wanted =
       reservation(region_.device, cut().room(), &messaging_.links.held_for_channel);
   wanted.may_exceed = true;
-  if (!messaging_.links.channel.reserve(wanted, transfer)) return false;
-  pipeline_.emplace(messaging_, messaging_.links.channel, transfer, cut());
+  link::Link& channel = messaging_.links.channel;
+  if (!channel.reserve(wanted, transfer)) return false;
+  pipeline_.emplace(messaging_, channel, transfer, cut());
   if (pipeline_->open(region_)) return true;
   pipeline_.reset();
   return false;

@@ -50,19 +50,20 @@ Chunking PipelinedSend::leave_bound_to_payloads(const Spec& spec) {
 
 bool PipelinedSend::plan_by_channel(Elements& elements, const SendCall& call) {
   const Region& region = elements.region;
+  link::Link& link = messaging_.links.channel;
   link::Transfer transfer;
-  if (!messaging_.links.channel.reserve(
-          reservation(region.device, cut().room(), &messaging_.links.held_for_channel), transfer)) {
+  if (!link.reserve(reservation(region.device, cut().room(), &messaging_.links.held_for_channel),
+                    transfer)) {
     return false;
   }
   if (transfer.is_near) {
     // The header is on its way while the device encodes.
-    return fill_slots(messaging_.links.channel, transfer, header_.spec, elements, call);
+    return fill_slots(link, transfer, header_.spec, elements, call);
   }
   const std::uint64_t begin = trace::now_ns();
   const bool is_resolved = resolve(messaging_, region, header_.spec);
   resolving_ns_ = trace::now_ns() - begin;
-  pipeline_.emplace(messaging_, messaging_.links.channel, transfer, cut());
+  pipeline_.emplace(messaging_, link, transfer, cut());
   // What a device refuses is an error of the call while nothing is announced.
   std::size_t first_bytes = 0;
   if (!is_resolved || !pipeline_->open(region) || !pipeline_->make_first(first_bytes)) return false;

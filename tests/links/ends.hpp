@@ -79,7 +79,7 @@ class ByChannel final : public End {
   struct Shutdown final : link::ChannelLink::Shutdown {
     Shutdown(ByChannel& end, int ended) : end(end), ended(ended) {}
     void proceed() override {
-      end.link_.advance();
+      end.link().advance();
       if (!end.link_.drain_one(end.memory_.pool)) ::sched_yield();
     }
     bool is_idle() const override { return end.link_.outbox.empty(); }

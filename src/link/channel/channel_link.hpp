@@ -51,32 +51,6 @@ class ChannelLink final : public Link {
   /// Has any block come?
   bool is_used() const override { return received_blocks() > 0; }
 
-  Kind kind() const override { return Kind::channel; }
-  bool is_open() const override { return channel_ != nullptr; }
-  bool may_reach(int) const override { return is_open(); }
-  bool reaches(int) const override { return is_open(); }
-  bool connect(int, int) override { return true; }
-  void advance() override { outbox.progress(); }
-
-  /// Memory for all blocks of a region of the host's, so that no later one lacks it, or of a device
-  /// that the channel sends from; other blocks from devices get it when they are made.
-  bool reserve(const Reservation& wanted, Transfer& transfer) override;
-  void lay_out(const Transfer&) override {}
-  std::byte* place(const Transfer& transfer, std::size_t chunk, std::size_t bytes) override;
-  bool devices_publish() const override { return false; }
-  Report* report(const Transfer&, std::size_t) override { return nullptr; }
-  void publish(const Transfer& transfer, std::size_t chunk, std::size_t bytes) override;
-  void release(const Transfer& transfer) override { abandon(transfer); }
-  bool fail(const Transfer& transfer) override;
-  void abandon(const Transfer& transfer) override;
-  void cancel(std::uint64_t operation) override { outbox.cancel(operation, tag_of(operation)); }
-
-  bool knows(int, Route route, std::uint64_t) override {
-    return channel_ != nullptr && route.number < tags_;
-  }
-  std::unique_ptr<Inbound> receive(const Expected& expected) override;
-  bool discard(int, Route, std::uint64_t) override { return false; }
-
   /// Publishes memory of the caller's, which lives as long as `owner` does, in place of a slot's:
   /// for transfers that `is_zero_copy` reserved, without memory.
   void publish_from(const Transfer& transfer, std::size_t chunk, const std::byte* data,
@@ -125,6 +99,32 @@ class ChannelLink final : public Link {
   class Reader;
   struct Sending;
   struct Word;
+
+  Kind kind() const override { return Kind::channel; }
+  bool is_open() const override { return channel_ != nullptr; }
+  bool may_reach(int) const override { return is_open(); }
+  bool reaches(int) const override { return is_open(); }
+  bool connect(int, int) override { return true; }
+  void advance() override { outbox.progress(); }
+
+  /// Memory for all blocks of a region of the host's, so that no later one lacks it, or of a device
+  /// that the channel sends from; other blocks from devices get it when they are made.
+  bool reserve(const Reservation& wanted, Transfer& transfer) override;
+  void lay_out(const Transfer&) override {}
+  std::byte* place(const Transfer& transfer, std::size_t chunk, std::size_t bytes) override;
+  bool devices_publish() const override { return false; }
+  Report* report(const Transfer&, std::size_t) override { return nullptr; }
+  void publish(const Transfer& transfer, std::size_t chunk, std::size_t bytes) override;
+  void release(const Transfer& transfer) override { abandon(transfer); }
+  bool fail(const Transfer& transfer) override;
+  void abandon(const Transfer& transfer) override;
+  void cancel(std::uint64_t operation) override { outbox.cancel(operation, tag_of(operation)); }
+
+  bool knows(int, Route route, std::uint64_t) override {
+    return is_open() && route.number < tags_;
+  }
+  std::unique_ptr<Inbound> receive(const Expected& expected) override;
+  bool discard(int, Route, std::uint64_t) override { return false; }
 
   int reader_tag() const { return static_cast<int>(tags_); }
   void tell(int rank, const Word& word);

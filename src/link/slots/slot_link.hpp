@@ -62,9 +62,6 @@ class SlotLink : public MemoryLink {
   /// Has this process ever been sent anything this way?
   bool is_used() const override { return is_used_.load(std::memory_order_relaxed); }
 
-  /// May its blocks come this way, as far as this process has found?
-  bool may_read(int rank) { return find(rank) != nullptr; }
-
   /// Has its process ended? For who looks again and again, `looks` times until now: asked now and
   /// then.
   bool has_ended(int rank, std::uint64_t& looks) const;
