@@ -15,6 +15,7 @@ namespace mpress::engine {
 
 struct Runtime;
 class LaunchBatch;
+class OpaqueBlock;
 
 /// Copies of `bytes` bytes each, out to memory of the host, that a device is given ahead where
 /// somebody looks for them: to give one takes the host 12 us, in which it does not see what comes.
@@ -120,6 +121,13 @@ std::unique_ptr<Encoder> staging_encoder(Runtime& runtime, const Chunking& cut,
                                          const Region& region, Slots& slots);
 std::unique_ptr<Encoder> near_encoder(Runtime& runtime, const Chunking& cut, const Region& region,
                                       Slots& slots, LaunchBatch* batch);
+
+/// Of chunks that an opaque block has, or will have: copies them to the slots, in stream order
+/// where a device publishes. `is_zero_copy`: they are sent from where they are, and it only tells
+/// of them.
+std::unique_ptr<Encoder> copying_encoder(Runtime& runtime,
+                                         std::shared_ptr<const OpaqueBlock> opaque, Slots& slots,
+                                         bool is_zero_copy);
 
 /// The spec that encodes a region: a relative bound becomes absolute. False where a device refuses.
 bool resolve(Runtime& runtime, const Region& region, Spec& spec);

@@ -1,18 +1,35 @@
 #include "pipeline/send_pipeline.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "core/runtime.hpp"
+#include "pipeline/opaque_block.hpp"
 
 namespace mpress::engine {
 
 SendPipeline::~SendPipeline() {
   encoder_.reset();  // until no device writes there any more
-  if (!is_over_) link_.abandon(transfer_);
+  if (is_over_) return;
+  if (is_announced_) {
+    link_.fail(transfer_);
+  } else {
+    link_.abandon(transfer_);
+  }
 }
 
 bool SendPipeline::open(const Region& region, LaunchBatch* batch, bool is_driven) {
   is_driven_ = is_driven;
   encoder_ = make_encoder(runtime_, cut_, region, *this, batch);
   return encoder_ != nullptr;
+}
+
+void SendPipeline::open(std::shared_ptr<const OpaqueBlock> opaque, bool is_zero_copy,
+                        bool is_driven) {
+  is_driven_ = is_driven;
+  is_announced_ = true;
+  if (is_zero_copy) lender_ = opaque;
+  encoder_ = copying_encoder(runtime_, std::move(opaque), *this, is_zero_copy);
 }
 
 std::byte* SendPipeline::place(std::uint64_t chunk, std::size_t bytes) {
@@ -60,6 +77,11 @@ void SendPipeline::publish(const Made& made) {
   made_ = made.first + made.chunks;
   if (encoder_->is_published_by_device()) return;
   for (std::uint64_t chunk = made.first; chunk < made_; ++chunk) {
+    if (lender_) {
+      const OpaqueBlock::Chunk lent = lender_->chunk(chunk);
+      runtime_.links.channel.publish_from(transfer_, chunk, lent.data, lent.bytes, lender_);
+      continue;
+    }
     link_.publish(transfer_, chunk, made.chunks > 1 ? cut_.raw_bytes(chunk) : made.bytes);
   }
 }

@@ -1,4 +1,5 @@
-// A region on its way: its chunks are made in slots of a link, and published there.
+// A region, or an opaque block, on its way: its chunks are made in slots of a link, or copied
+// there, and published.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,10 @@ class SendPipeline final : private Slots {
   /// device refuses, or memory is short: nothing was published. `batch`: as for make_encoder().
   /// `is_driven`: advance() is called until all is over, whether needs_host() or not.
   bool open(const Region& region, LaunchBatch* batch = nullptr, bool is_driven = false);
+
+  /// The same of a block, whose chunks are there or will be, and of which the readers hear in any
+  /// case. `is_zero_copy`: by the channel link, whose slots have no memory, from the block's own.
+  void open(std::shared_ptr<const OpaqueBlock> opaque, bool is_zero_copy, bool is_driven);
 
   /// Waits for the first chunk. False where it failed: nothing was published. `bytes`: its size.
   bool make_first(std::size_t& bytes);
@@ -66,6 +71,7 @@ class SendPipeline final : private Slots {
   const link::Transfer transfer_;
   const Chunking cut_;
   std::unique_ptr<Encoder> encoder_;
+  std::shared_ptr<const OpaqueBlock> lender_;  ///< whose memory is sent from; null: the slots' is
   std::optional<Made> first_;
   std::uint64_t made_ = 0;  ///< chunks
   std::size_t sent_bytes_ = 0;
@@ -73,6 +79,7 @@ class SendPipeline final : private Slots {
   std::uint64_t took_ns_ = 0;
   Status status_;
   bool is_driven_ = false;
+  bool is_announced_ = false;  ///< whatever becomes of it
   bool is_over_ = false;
 };
 

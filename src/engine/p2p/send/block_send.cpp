@@ -175,8 +175,7 @@ bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
   link::Transfer transfer;
   if (!link.reserve(wanted, transfer)) return false;
   link.lay_out(transfer);
-  outlets_.push_back(std::make_unique<BlockOutlet>(job_, link, transfer, opaque_,
-                                                   wanted.is_zero_copy, bool(driven_)));
+  lanes_.emplace_back(job_, link, transfer, cut).open(opaque_, wanted.is_zero_copy, bool(driven_));
   for (std::uint32_t i = 0; i < readers.size(); ++i) {
     const std::uint32_t first = is_mpi ? transfer.first : transfer.first_of(i);
     headers_.push_back(std::make_unique<Header>(
@@ -233,20 +232,19 @@ void BlockSend::send_headers(const Message& like) {
 
 bool BlockSend::needs_host() const {
   if (is_sent_ || headers_.empty() || opaque_->is_published_by_device()) return false;
-  return outlets_.empty() ||
-         std::ranges::any_of(outlets_, [](const auto& one) { return one->needs_host(); });
+  return lanes_.empty() || std::ranges::any_of(lanes_, &SendPipeline::needs_host);
 }
 
 /// True once the elements are not needed any more, and all is published or will not come.
 bool BlockSend::advance_data() {
   if (is_sent_ || headers_.empty()) return true;
   bool is_over = opaque_->advance();
-  for (const auto& outlet : outlets_) is_over &= outlet->advance();
+  for (SendPipeline& lane : lanes_) is_over &= lane.advance();
   job_.chunks.follow();
   if (!is_over) return false;
   is_sent_ = true;
   note(job_.code_of(opaque_->status()));
-  for (const auto& outlet : outlets_) note(job_.code_of(outlet->status()));
+  for (const SendPipeline& lane : lanes_) note(job_.code_of(lane.status()));
   for (const auto& header : headers_) {
     trace::add(header->row->wire_bytes, opaque_->bytes());
     header->span.add_wire_bytes(opaque_->bytes());

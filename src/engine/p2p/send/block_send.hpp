@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,9 +16,9 @@
 #include "engine/p2p/receive/receive.hpp"
 #include "engine/p2p/send/send.hpp"
 #include "message/block.hpp"
-#include "message/block_outlet.hpp"
 #include "mpi/calls/calls.hpp"
 #include "pipeline/opaque_block.hpp"
+#include "pipeline/send_pipeline.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
@@ -78,7 +79,7 @@ class BlockSend final : public Operation {
   const Driven driven_;
   const double share_in_windows_;  ///< as Coding says; of elements as they are: 1
   const std::uint64_t begin_ns_;
-  std::vector<std::unique_ptr<BlockOutlet>> outlets_;
+  std::deque<SendPipeline> lanes_;  ///< links, each with the readers that it reaches
   std::vector<std::unique_ptr<Header>> headers_;
   std::vector<MPI_Request> requests_;  ///< of MPI's, that are not over
   std::vector<trace::Span> spans_;     ///< of frames
