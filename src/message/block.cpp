@@ -51,11 +51,8 @@ OpaqueBlock::Home find_home(Messaging& messaging, const Chunking& cut, int devic
                             std::span<const int> readers) {
   if (kind == link::Kind::channel) return {};
   OpaqueBlock::Home home{&messaging.links.of(kind)};
-  trace::Event like = cut.event(trace::Kind::wire, 0, 0);
-  like.raw_bytes = 0;
-  const link::Reservation wanted{
-      readers, device, cut.chunks(), cut.room(), messaging.links.channel.next_operation(),
-      nullptr, like};
+  const link::Reservation wanted =
+      reservation(cut, readers, device, cut.room(), messaging.links.channel.next_operation());
   if (!home.link->reserve(wanted, home.transfer)) return {};
   home.link->lay_out(home.transfer);
   return home;

@@ -36,7 +36,7 @@ OpaqueBlock::Home find_home(Messaging& messaging, const Chunking& cut, int devic
 
 /// Decides, once, how a block goes to `readers`, ranks in MPI_COMM_WORLD, and begins to encode it
 /// where that pays for any of them. `message`: the block, to nobody yet; its buffer stays as it is
-/// until OpaqueBlock::advance() returns true. `at_once`: all of them get it by the same BlockSend.
+/// until OpaqueBlock::advance() returns true. `at_once`: all of them get it by the same SharedSend.
 BlockChoice encode_block(Messaging& messaging, Message message, std::span<const int> readers,
                          bool at_once);
 

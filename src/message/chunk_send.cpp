@@ -6,6 +6,13 @@
 
 namespace mpress::engine {
 
+link::Reservation reservation(const Chunking& cut, std::span<const int> readers, int device,
+                              std::size_t room, std::uint64_t operation) {
+  trace::Event like = cut.event(trace::Kind::wire, 0, 0);
+  like.raw_bytes = 0;
+  return {readers, device, cut.chunks(), room, operation, nullptr, like};
+}
+
 ChunkSend::ChunkSend(Messaging& messaging, const Message& message, const Spec& spec,
                      const Region& region, std::size_t chunk_bytes)
     : messaging_(messaging),
@@ -37,9 +44,10 @@ void ChunkSend::route(link::Kind kind, std::uint32_t first) {
 
 link::Reservation ChunkSend::reservation(int device, std::size_t room,
                                          link::Account* account) const {
-  trace::Event like = cut().event(trace::Kind::wire, 0, 0);
-  like.raw_bytes = 0;
-  return {{&peer_, 1}, device, header_.chunks(), room, message_, account, like, false, is_timed_};
+  link::Reservation wanted = engine::reservation(cut(), {&peer_, 1}, device, room, message_);
+  wanted.account = account;
+  wanted.is_timed = is_timed_;
+  return wanted;
 }
 
 bool ChunkSend::advance(trace::Row& row, bool waits_for_more) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "codec/spec.hpp"
 #include "core/region.hpp"
@@ -27,6 +28,10 @@ struct Elements {
   Region region;
   memory::Buffer packed = {};  ///< where they lie, if they had gaps
 };
+
+/// Slots, of `room` bytes each, for the chunks of a message to `readers`, ranks in MPI_COMM_WORLD.
+link::Reservation reservation(const Chunking& cut, std::span<const int> readers, int device,
+                              std::size_t room, std::uint64_t operation);
 
 /// A message of which the header is ready, and whose data follows apart from it. Each protocol is a
 /// class.

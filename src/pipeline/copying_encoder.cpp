@@ -15,7 +15,8 @@ class CopyingEncoder final : public Encoder {
  public:
   CopyingEncoder(Runtime& runtime, std::shared_ptr<const OpaqueBlock> opaque, Slots& slots,
                  bool is_zero_copy)
-      : Encoder(runtime, opaque->cut(), {opaque->cut().type, nullptr, opaque->cut().count, opaque->device()}, slots),
+      : Encoder(runtime, opaque->cut(),
+                {opaque->cut().type, nullptr, opaque->cut().count, opaque->device()}, slots),
         opaque_(std::move(opaque)),
         is_zero_copy_(is_zero_copy),
         is_published_by_device_(slots.report(0) != nullptr) {}
