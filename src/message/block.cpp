@@ -6,6 +6,7 @@
 #include "message/block.hpp"
 #include "message/message.hpp"
 #include "message/messaging.hpp"
+#include "pipeline/own_block.hpp"
 #include "policy/chunks.hpp"
 
 namespace mpress::engine {
@@ -15,7 +16,7 @@ namespace {
 bool is_shorter(const OpaqueBlock& opaque) {
   const std::size_t bytes = opaque.chunk(0).bytes;
   const Chunking& cut = opaque.cut();
-  if (opaque.is_elements(0)) return false;
+  if (opaque.chunk(0).is_elements) return false;
   return cut.chunks() == 1 ? wire::frame_bytes(bytes) <= cut.bytes()
                            : bytes + wire::min_frame_bytes <= cut.chunk_bytes;
 }
@@ -86,7 +87,7 @@ BlockChoice encode_block(Messaging& messaging, Message message, std::span<const 
                                             : block_chunk_bytes(messaging, message, kind, true);
   const Chunking cut{choice.spec, region.type,  region.count,
                      chunk_bytes, message.peer, next_number(messaging)};
-  auto opaque = std::make_shared<OpaqueBlock>(messaging);
+  auto opaque = std::make_shared<OwnBlock>(messaging);
   // In windows copies wait for memory, which kernels should not.
   const bool is_in_windows = call.coding && call.coding->share_in_windows != 0 && cut.chunks() > 1;
   const OpaqueBlock::Home home = at_once && !is_in_windows
@@ -136,7 +137,7 @@ std::shared_ptr<OpaqueBlock> hold_block(Messaging& messaging, Message message,
   const ElementType element = message.layout.element.value_or(ElementType::f32);
   const Region region{element, static_cast<const std::byte*>(message.buffer),
                       message.bytes / element_size(element), message.device};
-  auto opaque = std::make_shared<OpaqueBlock>(messaging);
+  auto opaque = std::make_shared<OwnBlock>(messaging);
   opaque->hold(
       {no_codec(), element, region.count, block_chunk_bytes(messaging, message, kind, false),
        message.peer, next_number(messaging)},

@@ -11,8 +11,8 @@
 #include "gpu/gpu.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
-#include "pipeline/opaque_block.hpp"
 #include "pipeline/receive_pipeline.hpp"
+#include "pipeline/received_block.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {
@@ -25,8 +25,8 @@ struct Destination {
   int device = gpu::host;       ///< whose memory that is
   bool takes_elements = false;  ///< they lie there without gaps, and nothing else comes there
   Devices::Behind behind = {};  ///< what work in the buffer comes behind, as Region has it
-  std::shared_ptr<OpaqueBlock> kept_in = {};  ///< set: what comes encoded is kept there, too
-  bool is_kept_alone = false;                 ///< or there alone
+  std::shared_ptr<ReceivedBlock> kept_in = {};  ///< set: what comes encoded is kept there, too
+  bool is_kept_alone = false;                   ///< or there alone
 };
 
 class Incoming {

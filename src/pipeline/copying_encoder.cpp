@@ -33,8 +33,8 @@ class CopyingEncoder final : public Encoder {
     }
     const gpu::State state = status_.is_ok() ? look() : gpu::State::failed;
     if (state == gpu::State::done) {
-      made = {made_, 1, opaque_->chunk(made_).bytes, !opaque_->is_elements(made_)};
-      ++made_;
+      const OpaqueBlock::Chunk chunk = opaque_->chunk(made_);
+      made = {made_++, 1, chunk.bytes, !chunk.is_elements};
     }
     return state;
   }

@@ -6,7 +6,7 @@
 
 #include "codec/codec.hpp"
 #include "core/runtime.hpp"
-#include "pipeline/opaque_block.hpp"
+#include "pipeline/received_block.hpp"
 #include "pipeline/rooms.hpp"
 #include "trace/message.hpp"
 
@@ -63,7 +63,8 @@ class HostDecoder final : public Decoder {
 
 class LeavingDecoder final : public Decoder {
  public:
-  LeavingDecoder(Runtime& runtime, const Chunking& cut, OpaqueBlock& opaque, int device, From from)
+  LeavingDecoder(Runtime& runtime, const Chunking& cut, ReceivedBlock& opaque, int device,
+                 From from)
       : Decoder(runtime, cut),
         opaque_(opaque),
         device_(device),
@@ -84,7 +85,7 @@ class LeavingDecoder final : public Decoder {
   void give_back(std::uint64_t chunks) override { rooms_.give_back(chunks); }
 
  private:
-  OpaqueBlock& opaque_;
+  ReceivedBlock& opaque_;
   const int device_;  ///< whose the block's memory is, or the host
   Rooms rooms_;
   std::uint64_t taken_ = 0;
@@ -128,8 +129,8 @@ std::unique_ptr<Decoder> host_decoder(Runtime& runtime, const Chunking& cut, std
   return std::make_unique<HostDecoder>(runtime, cut, elements);
 }
 
-std::unique_ptr<Decoder> leaving_decoder(Runtime& runtime, const Chunking& cut, OpaqueBlock& opaque,
-                                         int device, From from) {
+std::unique_ptr<Decoder> leaving_decoder(Runtime& runtime, const Chunking& cut,
+                                         ReceivedBlock& opaque, int device, From from) {
   return std::make_unique<LeavingDecoder>(runtime, cut, opaque, device, from);
 }
 

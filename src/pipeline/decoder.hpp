@@ -14,7 +14,7 @@
 namespace mpress::engine {
 
 struct Runtime;
-class OpaqueBlock;
+class ReceivedBlock;
 
 /// Takes the chunks of one region, in order. None of its calls waits for a device but drain().
 class Decoder : public link::ReceiveBuffers {
@@ -81,8 +81,8 @@ std::unique_ptr<Decoder> device_decoder(Runtime& runtime, const Chunking& cut, i
                                         const Devices::Behind& behind = nullptr);
 
 /// Leaves what comes to a Keeper, which has it in `opaque`, in memory of `device` or the host's.
-std::unique_ptr<Decoder> leaving_decoder(Runtime& runtime, const Chunking& cut, OpaqueBlock& opaque,
-                                         int device, From from);
+std::unique_ptr<Decoder> leaving_decoder(Runtime& runtime, const Chunking& cut,
+                                         ReceivedBlock& opaque, int device, From from);
 
 /// Drops what comes, as soon as there is memory to do so.
 std::unique_ptr<Decoder> no_decoder(Runtime& runtime, const Chunking& cut);

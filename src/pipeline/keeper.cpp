@@ -7,7 +7,7 @@
 
 namespace mpress::engine {
 
-Keeper::Keeper(Runtime& runtime, const Chunking& cut, std::shared_ptr<OpaqueBlock> opaque,
+Keeper::Keeper(Runtime& runtime, const Chunking& cut, std::shared_ptr<ReceivedBlock> opaque,
                int device, bool is_alone)
     : runtime_(runtime), opaque_(std::move(opaque)), device_(device), is_alone_(is_alone) {
   if (device_ != gpu::host) queue_ = runtime_.devices.queue(device_, gpu::Priority::first);
@@ -50,11 +50,6 @@ bool Keeper::begin(std::uint64_t chunk, const link::Arrived& arrived, bool is_el
                                : queue_->copy(place, arrived.data, arrived.bytes, flag);
   works_.push_back({event, taken_});
   return true;
-}
-
-link::Arrived Keeper::kept(std::uint64_t chunk) const {
-  const OpaqueBlock::Chunk kept = opaque_->chunk(chunk);
-  return {kept.data, kept.bytes, opaque_->lies_on(), opaque_->lies_near()};
 }
 
 void Keeper::skip(std::uint64_t chunk, Status status) {

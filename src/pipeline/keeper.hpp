@@ -10,7 +10,7 @@
 #include "core/devices.hpp"
 #include "link/link.hpp"
 #include "pipeline/chunking.hpp"
-#include "pipeline/opaque_block.hpp"
+#include "pipeline/received_block.hpp"
 
 namespace mpress::engine {
 
@@ -23,12 +23,12 @@ class Keeper {
   /// not passed on, so a payload may be longer than its elements; and it is an error, also of the
   /// block's, if they cannot be kept. Otherwise that is left incomplete then, and is an error of
   /// the block's alone where readers may have begun to take it.
-  Keeper(Runtime& runtime, const Chunking& cut, std::shared_ptr<OpaqueBlock> opaque, int device,
+  Keeper(Runtime& runtime, const Chunking& cut, std::shared_ptr<ReceivedBlock> opaque, int device,
          bool is_alone);
 
   /// How many of the chunks are kept, all of them before any that is not; and one of them.
   std::uint64_t kept() const { return opaque_->ready(); }
-  link::Arrived kept(std::uint64_t chunk) const;
+  link::Arrived kept(std::uint64_t chunk) const { return opaque_->arrived(chunk); }
 
   /// Has it room for more?
   bool has_room() { return works_.size() < most_works; }
@@ -70,7 +70,7 @@ class Keeper {
   void note(std::uint64_t end);
 
   Runtime& runtime_;
-  const std::shared_ptr<OpaqueBlock> opaque_;
+  const std::shared_ptr<ReceivedBlock> opaque_;
   const int device_;
   const bool is_alone_;
   bool is_given_up_ = false;

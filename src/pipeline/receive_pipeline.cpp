@@ -38,8 +38,7 @@ class Whole final : public Here {
  public:
   explicit Whole(const OpaqueBlock& opaque) : opaque_(opaque) {}
   gpu::State poll(std::uint64_t chunk, link::Arrived& arrived) override {
-    const OpaqueBlock::Chunk kept = opaque_.chunk(chunk);
-    arrived = {kept.data, kept.bytes, opaque_.lies_on(), opaque_.lies_near()};
+    arrived = opaque_.arrived(chunk);
     return gpu::State::done;
   }
 
@@ -80,7 +79,7 @@ void ReceivePipeline::open(const OpaqueBlock& opaque) {
 }
 
 /// What is not encoded can be had from where it goes.
-void ReceivePipeline::keep_in(std::shared_ptr<OpaqueBlock> opaque, bool is_alone) {
+void ReceivePipeline::keep_in(std::shared_ptr<ReceivedBlock> opaque, bool is_alone) {
   if (!cut_.encodes()) return;
   keep_in_ = std::move(opaque);
   is_kept_alone_ = is_alone;

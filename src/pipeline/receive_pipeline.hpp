@@ -12,7 +12,7 @@
 #include "link/link.hpp"
 #include "pipeline/decoder.hpp"
 #include "pipeline/keeper.hpp"
-#include "pipeline/opaque_block.hpp"
+#include "pipeline/received_block.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
@@ -33,7 +33,7 @@ class ReceivePipeline {
   void open(const OpaqueBlock& opaque);
 
   /// Before open(): chunks are kept in `opaque`, and decoded from there; or kept there alone.
-  void keep_in(std::shared_ptr<OpaqueBlock> opaque, bool is_alone);
+  void keep_in(std::shared_ptr<ReceivedBlock> opaque, bool is_alone);
 
   /// Is it so?
   bool is_here() const { return inbound_->way() == trace::Way::whole; }
@@ -83,7 +83,7 @@ class ReceivePipeline {
   Runtime& runtime_;
   const Chunking cut_;
   const int device_;  ///< whose queues read; the host where the decoder takes chunks from there
-  std::shared_ptr<OpaqueBlock> keep_in_;
+  std::shared_ptr<ReceivedBlock> keep_in_;
   bool is_kept_alone_ = false;
   std::optional<Keeper> keeper_;      ///< outlives the decoder
   std::deque<Waiting> waiting_;       ///< for that, to be decoded then

@@ -22,7 +22,7 @@ struct Summand {
   const std::byte* elements = nullptr;  ///< without an opaque block
 
   /// Of a chunk that is there: is it a payload? If not, its elements.
-  bool is_payload(std::uint64_t chunk) const { return opaque && !opaque->is_elements(chunk); }
+  bool is_payload(std::uint64_t chunk) const { return opaque && !opaque->chunk(chunk).is_elements; }
   const std::byte* elements_of(const Chunking& cut, std::uint64_t chunk) const {
     return opaque ? opaque->chunk(chunk).data : elements + cut.offset(chunk);
   }

@@ -383,7 +383,7 @@ bool Runner::is_all_coming() const {
   return have_all_begun() &&
          std::none_of(messages_.begin(), messages_.end(), [this](const Message& one) {
            if (!one.is_received) return false;
-           const std::shared_ptr<OpaqueBlock> opaque = shared_.to_keep(*one.block).opaque;
+           const std::shared_ptr<ReceivedBlock> opaque = shared_.to_keep(*one.block).opaque;
            return !opaque || !opaque->has_begun();
          });
 }

@@ -27,13 +27,13 @@ SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called calle
   }
   for (auto& [block, shared] : shared_) {
     if (is_own(block)) continue;
-    shared.opaque = std::make_shared<OpaqueBlock>(job);
-    if (shared.is_at_once) shared.opaque->pass_on_from(home_for(shared.readers));
+    shared.kept = std::make_shared<ReceivedBlock>(job);
+    if (shared.is_at_once) shared.kept->pass_on_from(home_for(shared.readers));
   }
 }
 
 /// Where devices publish what they are given, which needs no host that looks.
-OpaqueBlock::FindHome SharedBlocks::home_for(std::span<const int> readers) const {
+ReceivedBlock::FindHome SharedBlocks::home_for(std::span<const int> readers) const {
   std::vector<int> ranks;
   for (const int reader : readers) ranks.push_back(context_.world_rank(reader));
   return [&job = job_, ranks](const Chunking& cut, int device) -> OpaqueBlock::Home {
@@ -66,7 +66,7 @@ void SharedBlocks::provide(schedule::Block block, std::shared_ptr<OpaqueBlock> o
                            bool is_decoded) {
   const auto found = shared_.find(block);
   if (found == shared_.end()) return;
-  found->second.opaque = std::move(own);
+  found->second.own = std::move(own);
   found->second.is_decided = true;
   found->second.is_decoded = is_decoded;
 }
@@ -74,11 +74,11 @@ void SharedBlocks::provide(schedule::Block block, std::shared_ptr<OpaqueBlock> o
 SharedBlocks::Keeping SharedBlocks::to_keep(schedule::Block block) const {
   if (const auto left = left_in_.find(block); left != left_in_.end()) return {left->second, true};
   const auto found = shared_.find(block);
-  return {found != shared_.end() ? found->second.opaque : nullptr};
+  return {found != shared_.end() ? found->second.kept : nullptr};
 }
 
 bool SharedBlocks::is_kept(schedule::Block block) const {
-  const std::shared_ptr<OpaqueBlock> opaque = to_keep(block).opaque;
+  const std::shared_ptr<ReceivedBlock> opaque = to_keep(block).opaque;
   return opaque && opaque->may_leave();
 }
 
@@ -90,11 +90,11 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
   BlockChoice choice =
       encode_block(job_, {called_, call_.family, true, std::nullopt, coding_, &batch, driven},
                    arguments, shared.readers, at_once);
-  shared.opaque = std::move(choice.opaque);
+  shared.own = std::move(choice.opaque);
   shared.reason = choice.reason;
-  if (shared.opaque) {
+  if (shared.own) {
     Outcome outcome{1, lost_.value_or(0)};
-    outcome.add(shared.opaque->loss().told());
+    outcome.add(shared.own->loss().told());
     lost_ = outcome.bound;
   }
   return shared.code = job_.code_of(choice.status);
@@ -115,10 +115,14 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
     return {nullptr, std::nullopt, code};
   }
   shared.sends_left -= readers.size();
-  std::shared_ptr<OpaqueBlock> opaque = shared.opaque;
-  if (shared.sends_left == 0 && !is_for_self_too(block)) shared.opaque.reset();
   // Before its status: it may fail in between.
-  const bool may_leave = opaque && (is_own(block) || opaque->may_leave());
+  const bool may_leave = is_own(block) ? shared.own != nullptr : shared.kept->may_leave();
+  std::shared_ptr<OpaqueBlock> opaque = shared.own;
+  if (!opaque) opaque = shared.kept;
+  if (shared.sends_left == 0 && !is_for_self_too(block)) {
+    shared.own.reset();
+    shared.kept.reset();
+  }
   if (opaque && !opaque->status().is_ok()) {
     return {nullptr, std::nullopt, job_.code_of(opaque->status())};
   }
@@ -134,7 +138,7 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
 /// A block that this rank gets, too; null where that is not encoded with a loss.
 OpaqueBlock* SharedBlocks::lossy(schedule::Block block, const Shared& shared) const {
   if (!is_for_self_too(block) || shared.is_decoded) return nullptr;
-  OpaqueBlock* const opaque = shared.opaque.get();
+  OpaqueBlock* const opaque = shared.own.get();
   return opaque && opaque->cut().spec.lossy() ? opaque : nullptr;
 }
 

@@ -13,6 +13,7 @@
 #include "engine/coll/route.hpp"
 #include "engine/p2p/receive/block_decode.hpp"
 #include "engine/p2p/send/block_send.hpp"
+#include "pipeline/received_block.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {
@@ -31,14 +32,14 @@ class SharedBlocks {
   void provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own, bool is_decoded);
 
   /// A block that this rank receives is kept so, and not decoded, as far as it comes encoded.
-  void leave_in(schedule::Block block, std::shared_ptr<OpaqueBlock> opaque) {
+  void leave_in(schedule::Block block, std::shared_ptr<ReceivedBlock> opaque) {
     left_in_.emplace(block, std::move(opaque));
   }
 
   /// Where a block that this rank receives is to be kept.
   struct Keeping {
-    std::shared_ptr<OpaqueBlock> opaque;  ///< null: nowhere
-    bool alone = false;                   ///< it is not to be decoded
+    std::shared_ptr<ReceivedBlock> opaque;  ///< null: nowhere
+    bool alone = false;                     ///< it is not to be decoded
   };
   Keeping to_keep(schedule::Block block) const;
 
@@ -76,14 +77,15 @@ class SharedBlocks {
     int round = 0;             ///< in which the first of them get it
     bool is_at_once = true;    ///< all of them do
     std::size_t sends_left = 0;
-    bool is_decided = false;  ///< of an own block: how it goes
-    bool is_decoded = false;  ///< and that this rank has it as others do
-    int code = MPI_SUCCESS;   ///< it cannot be sent
-    std::shared_ptr<OpaqueBlock> opaque;
+    bool is_decided = false;                          ///< of an own block: how it goes
+    bool is_decoded = false;                          ///< and that this rank has it as others do
+    int code = MPI_SUCCESS;                           ///< it cannot be sent
+    std::shared_ptr<OpaqueBlock> own;                 ///< encoded, of an own block
+    std::shared_ptr<ReceivedBlock> kept;              ///< of another
     trace::Reason reason = trace::Reason::forwarded;  ///< why it goes as it is
   };
 
-  OpaqueBlock::FindHome home_for(std::span<const int> readers) const;
+  ReceivedBlock::FindHome home_for(std::span<const int> readers) const;
   bool is_own(schedule::Block block) const;
   bool is_for_self_too(schedule::Block block) const;
   OpaqueBlock* lossy(schedule::Block block, const Shared& shared) const;
@@ -98,7 +100,7 @@ class SharedBlocks {
   const Coding* const coding_;
   bool may_have_loss_ = false;
   std::unordered_map<schedule::Block, Shared> shared_;  ///< those that this rank sends
-  std::unordered_map<schedule::Block, std::shared_ptr<OpaqueBlock>> left_in_;
+  std::unordered_map<schedule::Block, std::shared_ptr<ReceivedBlock>> left_in_;
   std::optional<BlockDecode> own_;               ///< under way
   std::unordered_set<schedule::Block> has_own_;  ///< whose decoding is over
   int own_code_ = MPI_SUCCESS;

@@ -6,6 +6,7 @@
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/block_decode.hpp"
 #include "engine/p2p/send/block_send.hpp"
+#include "pipeline/received_block.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {
@@ -48,7 +49,7 @@ int Frames::decode(std::span<const std::byte> frame, int from, const Part& part)
   wire::Header header;
   const auto parsed = wire::read_header(frame.data(), frame.size(), job_.nonce, header);
   if (parsed != wire::Parse::frame || header.raw_bytes() != part.bytes) return job_.corrupt_code;
-  OpaqueBlock opaque(job_);
+  ReceivedBlock opaque(job_);
   const Chunking cut = Chunking::of(header, context_.world_rank(from));
   opaque.begin(cut, gpu::host, true);
   std::byte* const payload = opaque.place_for(0, header.payload_bytes);

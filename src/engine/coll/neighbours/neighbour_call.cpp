@@ -117,7 +117,7 @@ void NeighbourCall::keep_payloads() {
   const schedule::Schedule& schedule = way_.schedule;
   for (const schedule::Transfer& transfer : schedule.receives) {
     for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
-      const auto opaque = std::make_shared<OpaqueBlock>(job_);
+      const auto opaque = std::make_shared<ReceivedBlock>(job_);
       runner_->shared().leave_in(schedule.blocks[i], opaque);
       const std::span slots = way_.passages.slots(i);
       const Part& part = exchange_.received[static_cast<std::size_t>(slots[0])];

@@ -29,7 +29,7 @@ PieceSum::PieceSum(const Of& of, int owner, const std::byte* own, std::int64_t c
       combined_(count) {
   if (!has_payloads_) return;
   for (const int source : sources_) {
-    opaque_.push_back(source == of_.self ? nullptr : std::make_shared<OpaqueBlock>(of_.job));
+    opaque_.push_back(source == of_.self ? nullptr : std::make_shared<ReceivedBlock>(of_.job));
   }
 }
 
@@ -81,7 +81,7 @@ void PieceSum::add(const OpaqueBlock::Home& home, std::byte* decoded) {
     const bool is_encoded = opaque_[i] && opaque_[i]->has_begun();
     summands.push_back(is_encoded ? Summand{opaque_[i]} : Summand{nullptr, brought_by(i)});
   }
-  sum_ = std::make_shared<OpaqueBlock>(of_.job);
+  sum_ = std::make_shared<OwnBlock>(of_.job);
   Chunking numbered = cut();
   numbered.message = next_number(of_.job);
   const auto make = [&](const Chunking& cut, Slots& slots) {

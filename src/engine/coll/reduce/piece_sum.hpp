@@ -19,7 +19,8 @@
 #include "engine/p2p/send/send.hpp"
 #include "memory/buffer_pool.hpp"
 #include "pipeline/chunking.hpp"
-#include "pipeline/opaque_block.hpp"
+#include "pipeline/own_block.hpp"
+#include "pipeline/received_block.hpp"
 
 namespace mpress::engine {
 
@@ -76,7 +77,7 @@ class PieceSum {
   /// `decoded`: null, or where its elements go, too; not where this rank's own lie, which may be
   /// needed after all.
   void add(const OpaqueBlock::Home& home, std::byte* decoded);
-  const std::shared_ptr<OpaqueBlock>& sum() const { return sum_; }  ///< null: there is none
+  const std::shared_ptr<OwnBlock>& sum() const { return sum_; }  ///< null: there is none
 
   /// Of elements: begins to combine them to `result`, in the order of the sources where that
   /// matters. It may be where this rank's own lie.
@@ -110,8 +111,8 @@ class PieceSum {
   const std::vector<int> sources_;
   const bool has_payloads_;
   const std::byte* brought_ = nullptr;
-  std::vector<std::shared_ptr<OpaqueBlock>> opaque_;  ///< by source
-  std::shared_ptr<OpaqueBlock> sum_;
+  std::vector<std::shared_ptr<ReceivedBlock>> opaque_;  ///< by source
+  std::shared_ptr<OwnBlock> sum_;
   std::byte* result_ = nullptr;
   std::int64_t combined_;  ///< elements
   QueueLease queue_;       ///< of the device, while it combines

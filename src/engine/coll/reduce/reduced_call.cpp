@@ -416,7 +416,7 @@ void ReducedCall::begin_sharing() {
   agreed_.coding.largest_error = &errors_.result;
   const int ranks = context_.size();
   const MPI_Datatype type = reduction_.mpi_type();
-  const std::shared_ptr<OpaqueBlock>& sum = pieces_.own().sum();
+  const std::shared_ptr<OwnBlock>& sum = pieces_.own().sum();
   const Operand all{results(), {}, {ranks, counts_.data(), places_.data(), type}};
   const Operand own{result_, {1, own_elements(), type}, {}};
   if (goal_ != Goal::each) {

@@ -180,7 +180,7 @@ class Receive {
 
   /// What comes encoded is kept so in `opaque`, too, or there alone; what comes as it is leaves
   /// that empty.
-  void keep_in(std::shared_ptr<OpaqueBlock> opaque, bool alone) {
+  void keep_in(std::shared_ptr<ReceivedBlock> opaque, bool alone) {
     kept_in_ = std::move(opaque);
     is_kept_alone_ = alone;
   }
@@ -239,7 +239,7 @@ class Receive {
   bool is_readable_ = true;  ///< by the CPU
   memory::Buffer staging_;
   std::unique_ptr<Incoming> incoming_;  ///< set while data is collected
-  std::shared_ptr<OpaqueBlock> kept_in_;
+  std::shared_ptr<ReceivedBlock> kept_in_;
   bool is_kept_alone_ = false;
   Place place_ = Place::unwatched;
   std::atomic<bool> is_contested_{false};
