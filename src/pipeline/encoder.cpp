@@ -50,8 +50,10 @@ std::unique_ptr<Encoder> host_encoder(Runtime& runtime, const Chunking& cut, con
 std::unique_ptr<Encoder> make_encoder(Runtime& runtime, const Chunking& cut, const Region& region,
                                       Slots& slots, LaunchBatch* batch) {
   if (region.device == gpu::host) return host_encoder(runtime, cut, region, slots);
-  return slots.is_near() ? near_encoder(runtime, cut, region, slots, batch)
-                         : staging_encoder(runtime, cut, region, slots);
+  if (!slots.is_near()) return staging_encoder(runtime, cut, region, slots);
+  const bool is_copied_out = !cut.encodes() && slots.is_on_host();
+  return is_copied_out ? copying_encoder(runtime, cut, region, slots)
+                       : near_encoder(runtime, cut, region, slots, batch);
 }
 
 bool resolve(Runtime& runtime, const Region& region, Spec& spec) {

@@ -114,13 +114,16 @@ std::unique_ptr<Encoder> make_encoder(Runtime& runtime, const Chunking& cut, con
                                       Slots& slots, LaunchBatch* batch = nullptr);
 
 /// The kinds that it chooses from: in the calling thread; by a device in memory of its own, from
-/// where payloads are copied to the slots; by a device in the slots themselves.
+/// where payloads are copied to the slots; by a device in the slots themselves; and of elements
+/// that are copied as they are to slots that are near and on the host.
 std::unique_ptr<Encoder> host_encoder(Runtime& runtime, const Chunking& cut, const Region& region,
                                       Slots& slots);
 std::unique_ptr<Encoder> staging_encoder(Runtime& runtime, const Chunking& cut,
                                          const Region& region, Slots& slots);
 std::unique_ptr<Encoder> near_encoder(Runtime& runtime, const Chunking& cut, const Region& region,
                                       Slots& slots, LaunchBatch* batch);
+std::unique_ptr<Encoder> copying_encoder(Runtime& runtime, const Chunking& cut,
+                                         const Region& region, Slots& slots);
 
 /// Of chunks that an opaque block has, or will have: copies them to the slots, in stream order
 /// where a device publishes. `is_zero_copy`: they are sent from where they are, and it only tells

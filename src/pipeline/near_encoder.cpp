@@ -33,22 +33,14 @@ class NearEncoder final : public Encoder {
     } else {
       queue_ = runtime_.devices.queue(region_);
       if (!queue_) return false;
-      if (slots_.is_on_host()) {
-        work_.reserve(cut_.chunks());
-        copy_out(slots_.is_driven() ? ahead() : cut_.chunks());
-      } else {
-        start_copying();
-      }
+      start_copying();
     }
     return look(work_[0], nullptr) != gpu::State::failed;
   }
 
   bool is_published_by_device() const override { return is_published_by_device_; }
-  bool is_given() const override { return is_given_; }
 
   gpu::State next(Made& made) override {
-    if (!is_given_) copy_out(ended_ + ahead());
-    if (ended_ == work_.size()) return gpu::State::pending;  // others' memory is still read
     Work& work = work_[ended_];
     gpu::Outcome outcome;
     const gpu::State state = look(work, &outcome);
@@ -77,7 +69,7 @@ class NearEncoder final : public Encoder {
                 bytes, region_.device);
       made.bytes += bytes;
     }
-    if (++ended_ == work_.size() && is_given_) took_ns_ = trace::now_ns() - given_ns;
+    if (++ended_ == work_.size()) took_ns_ = trace::now_ns() - given_ns;
     return gpu::State::done;
   }
 
@@ -140,30 +132,10 @@ class NearEncoder final : public Encoder {
     }
   }
 
-  std::size_t ahead() const { return copies_ahead(cut_.chunk_bytes, runtime_.chunk_bytes); }
-
-  /// To memory of the host, until `end` chunks have been given: each is told of while the next one
-  /// is copied.
-  void copy_out(std::size_t end) {
-    end = std::min<std::size_t>(end, cut_.chunks());
-    for (std::uint64_t chunk = work_.size(); chunk < end && slots_.is_free(chunk); ++chunk) {
-      const std::size_t bytes = cut_.raw_bytes(chunk);
-      std::byte* const place = slots_.place(chunk, bytes);
-      const std::byte* const from = region_.data + cut_.offset(chunk);
-      std::uint32_t* const flag =
-          is_published_by_device_ ? &slots_.report(chunk)->sequence : nullptr;
-      is_given_ = chunk + 1 == cut_.chunks();
-      const gpu::Event event = is_given_ ? queue_->copy(place, from, bytes, flag)
-                                         : queue_->copy_ahead(place, from, bytes, flag);
-      work_.push_back({chunk, 1, &*queue_, event});
-    }
-  }
-
   std::vector<Work> work_;
   std::size_t ended_ = 0;  ///< pieces of work
   std::uint64_t given_ns_ = 0;
   bool is_published_by_device_ = false;
-  bool is_given_ = true;            ///< all work
   std::shared_ptr<Launch> launch_;  ///< of what is encoded
   std::size_t first_piece_ = 0;     ///< of it that is this encoder's
   QueueLease queue_;                ///< of what is copied
