@@ -80,7 +80,7 @@ std::unique_ptr<Decoder> device_decoder(Runtime& runtime, const Chunking& cut, i
                                         std::byte* elements, From from,
                                         const Devices::Behind& behind = nullptr);
 
-/// Leaves what comes to a Keeper, which has it in `opaque`, in memory of `device` or the host's.
+/// Leaves what comes to `opaque`, which has it in memory of `device` or the host's.
 std::unique_ptr<Decoder> leaving_decoder(Runtime& runtime, const Chunking& cut,
                                          ReceivedBlock& opaque, int device, From from);
 

@@ -81,27 +81,27 @@ void ReceivePipeline::open(const OpaqueBlock& opaque) {
 /// What is not encoded can be had from where it goes.
 void ReceivePipeline::keep_in(std::shared_ptr<ReceivedBlock> opaque, bool is_alone) {
   if (!cut_.encodes()) return;
-  keep_in_ = std::move(opaque);
+  kept_ = std::move(opaque);
   is_kept_alone_ = is_alone;
 }
 
 void ReceivePipeline::begin_keeping() {
-  if (!keep_in_) return;
+  if (!kept_) return;
   Chunking cut = cut_;
   cut.may_be_elements = may_come_raw_;
-  keeper_.emplace(runtime_, cut, std::move(keep_in_), device_, is_kept_alone_);
+  kept_->begin(cut, device_, is_kept_alone_);
 }
 
 bool ReceivePipeline::advance() {
   if (is_over_) return true;
   while (taken_ < cut_.chunks() && take_next()) {
   }
-  if (keeper_) keeper_->launch();
+  if (kept_) kept_->launch();
   give_kept();
   decoder_->launch();
   const std::uint64_t settled = this->settled();
   // What is kept is decoded from there.
-  const std::uint64_t read = keeper_ ? std::max(settled, keeper_->kept()) : settled;
+  const std::uint64_t read = kept_ ? std::max(settled, kept_->ready()) : settled;
   decoder_->give_back(read);
   if (settled < cut_.chunks()) {
     inbound_->acknowledge(read);
@@ -114,7 +114,7 @@ bool ReceivePipeline::advance() {
   // A device that failed may have told the sender, or not.
   const bool by_flag = decoder_->status().is_ok();
   if (!by_flag) decoder_->drain();
-  if (keeper_ && !keeper_->status().is_ok()) keeper_->drain();
+  if (kept_ && !kept_->failure().is_ok()) kept_->end();
   inbound_->finish(by_flag);
   if (opened_ns_ > 0) transfer_ns_ = trace::now_ns() - opened_ns_;
   return is_over_ = true;
@@ -123,18 +123,18 @@ bool ReceivePipeline::advance() {
 /// Chunks that are where they belong.
 std::uint64_t ReceivePipeline::settled() {
   const std::uint64_t decoded = decoder_->settled();
-  return keeper_ ? std::min(decoded, keeper_->settled()) : decoded;
+  return kept_ ? std::min(decoded, kept_->settled()) : decoded;
 }
 
 Status ReceivePipeline::status() const {
   if (!status_.is_ok()) return status_;
   if (!decoder_->status().is_ok()) return decoder_->status();
-  return keeper_ ? keeper_->status() : Status::ok;
+  return kept_ ? kept_->failure() : Status::ok;
 }
 
 /// Hands the next chunk to who has it first. False where it is not there yet, or there is no room.
 bool ReceivePipeline::take_next() {
-  if (keeper_ ? !keeper_->has_room() : !decoder_->has_room()) return false;
+  if (kept_ ? !kept_->has_room() : !decoder_->has_room()) return false;
   if (!has_arrived_) {
     switch (inbound_->poll(taken_, arrived_)) {
       case gpu::State::pending: return false;
@@ -161,8 +161,8 @@ bool ReceivePipeline::take_next() {
   const bool is_there = arrived_.device != gpu::host && !arrived_.is_near;
   if (!cut_.encodes() && is_there && arrived_.bytes > longest_.bytes) longest_ = arrived_;
   if (!is_raw) note_bound();
-  if (keeper_) {
-    keeper_->take(taken_, arrived_, is_raw);
+  if (kept_) {
+    kept_->take(taken_, arrived_, is_raw);
     waiting_.push_back({arrived_, is_raw});
     taken_ += arrived_.chunks;
   } else {
@@ -185,11 +185,11 @@ void ReceivePipeline::give(const link::Arrived& arrived, bool is_raw) {
 /// from where it came.
 void ReceivePipeline::give_kept() {
   if (waiting_.empty()) return;
-  const std::uint64_t settled = keeper_->settled();
+  const std::uint64_t settled = kept_->settled();
   for (; !waiting_.empty() && given_ < settled && decoder_->has_room(); waiting_.pop_front()) {
     const Waiting& next = waiting_.front();
-    const bool is_kept = given_ < keeper_->kept();
-    give(is_kept ? keeper_->kept(given_) : next.arrived, next.is_raw);
+    const bool is_kept = given_ < kept_->ready();
+    give(is_kept ? kept_->arrived(given_) : next.arrived, next.is_raw);
   }
 }
 
@@ -255,8 +255,8 @@ void ReceivePipeline::refuse(const std::string& why, Status status) {
                " " + why);
   }
   ++taken_;
-  if (keeper_) {
-    keeper_->skip(taken_ - 1, status);
+  if (kept_) {
+    kept_->skip(taken_ - 1, status);
     waiting_.push_back({{}, false});
   } else {
     give({}, false);

@@ -6,12 +6,10 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
 
 #include "core/devices.hpp"
 #include "link/link.hpp"
 #include "pipeline/decoder.hpp"
-#include "pipeline/keeper.hpp"
 #include "pipeline/received_block.hpp"
 #include "trace/record.hpp"
 
@@ -22,6 +20,9 @@ class ReceivePipeline {
   /// `device`: whose memory the decoder fills, or the host.
   ReceivePipeline(Runtime& runtime, const Chunking& cut, std::unique_ptr<Decoder> decoder,
                   int device);
+  ~ReceivePipeline() {
+    if (kept_) kept_->end();
+  }
 
   /// Chunks come by a link, as `route` says, which knows it. `begin_ns`: link::Expected's.
   void open(link::Link& link, link::Route route, std::uint64_t begin_ns);
@@ -83,11 +84,10 @@ class ReceivePipeline {
   Runtime& runtime_;
   const Chunking cut_;
   const int device_;  ///< whose queues read; the host where the decoder takes chunks from there
-  std::shared_ptr<ReceivedBlock> keep_in_;
   bool is_kept_alone_ = false;
-  std::optional<Keeper> keeper_;      ///< outlives the decoder
-  std::deque<Waiting> waiting_;       ///< for that, to be decoded then
-  std::unique_ptr<Decoder> decoder_;  ///< outlives inbound_
+  std::shared_ptr<ReceivedBlock> kept_;  ///< null: they are not
+  std::deque<Waiting> waiting_;          ///< for that, to be decoded then
+  std::unique_ptr<Decoder> decoder_;     ///< outlives inbound_
   std::unique_ptr<link::Inbound> inbound_;
   bool may_come_raw_ = false;  ///< a chunk may be its elements although the message is encoded
   std::uint64_t taken_ = 0;    ///< chunks that have come

@@ -1,7 +1,6 @@
 #include "engine/coll/neighbours/frames.hpp"
 
 #include <array>
-#include <cstring>
 
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/block_decode.hpp"
@@ -52,10 +51,8 @@ int Frames::decode(std::span<const std::byte> frame, int from, const Part& part)
   ReceivedBlock opaque(job_);
   const Chunking cut = Chunking::of(header, context_.world_rank(from));
   opaque.begin(cut, gpu::host, true);
-  std::byte* const payload = opaque.place_for(0, header.payload_bytes);
-  if (!payload) return MPI_ERR_NO_MEM;
-  std::memcpy(payload, frame.data() + wire::header_bytes, header.payload_bytes);
-  opaque.note(0, header.payload_bytes, false);
+  opaque.take(0, {frame.data() + wire::header_bytes, header.payload_bytes}, false);
+  if (opaque.settled(); !opaque.is_whole()) return MPI_ERR_NO_MEM;
   BlockDecode decode(job_, opaque, {part.data, part.count, part.type, context_.comm()});
   await_device(gpu::host, [&] { return decode.advance(); });
   const Loss loss = Loss::of(header.spec, header.spec, gpu::host, 0);
