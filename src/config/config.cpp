@@ -91,13 +91,13 @@ bool one_of(const char* value, std::initializer_list<const char*> choices) {
 
 bool read_link(const char* value, std::string& link, std::string& error) {
   std::string names = "auto, mpi";
-  bool is_known = one_of(value, {"auto", "mpi"});
   for (const link::Attributes& one : link::between_devices) {
     const bool is_last = one.kind == link::between_devices.back().kind;
     names += std::string(is_last ? " or " : ", ") + one.name;
-    is_known = is_known || std::strcmp(value, one.name) == 0;
   }
-  if (!is_known) return wrong(error, "MPRESS_LINK", value, names.c_str());
+  if (!one_of(value, {"auto", "mpi"}) && !link::named(value)) {
+    return wrong(error, "MPRESS_LINK", value, names.c_str());
+  }
   link = value;
   return true;
 }

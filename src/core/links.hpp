@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "link/channel/channel_link.hpp"
 #include "link/host/host_link.hpp"
@@ -31,8 +32,10 @@ class Links {
   std::size_t least_bytes_between_devices = 16 * 1024;
 
   /// In the order of link/list.hpp.
-  std::array<link::Link*, link::count_between_devices> between_devices() { return {&peer, &host}; }
-  std::array<const link::Link*, link::count_between_devices> between_devices() const {
+  std::array<link::DeviceLink*, link::count_between_devices> between_devices() {
+    return {&peer, &host};
+  }
+  std::array<const link::DeviceLink*, link::count_between_devices> between_devices() const {
     return {&peer, &host};
   }
 
@@ -46,11 +49,36 @@ class Links {
   }
   const link::Link& of(link::Kind kind) const { return *find(kind); }
   link::Link& of(link::Kind kind) { return *find(kind); }
+  const link::DeviceLink& of(const link::Attributes& about) const {
+    return *between_devices()[link::position(about.kind)];
+  }
+
+  /// By which ranks of this host reach what the others share by each link, in the order of the
+  /// list.
+  using Addresses = std::array<link::Address, link::count_between_devices>;
+
+  /// Opens the links between devices that `is_wanted(attributes)` names.
+  template <typename IsWanted>
+  Addresses open(const link::DeviceLink::Nonce& nonce, int rank, IsWanted is_wanted) {
+    Addresses own;
+    for (std::size_t at = 0; at < own.size(); ++at) {
+      own[at] = between_devices()[at]->open(nonce, rank, is_wanted(link::between_devices[at]));
+    }
+    return own;
+  }
+
+  /// Tells them of the ranks of this host, this one included, in an order that all of them share.
+  void set_ranks(const std::vector<int>& ranks, const std::vector<Addresses>& addresses,
+                 const link::Limits& limits);
+
+  bool has_open_device_link() const {
+    return std::ranges::any_of(between_devices(), [](const auto* one) { return one->is_open(); });
+  }
 
   /// The first of which `reaches` is true; else the channel link, which reaches all ranks.
   template <typename Reaches>
   link::Kind first(Reaches reaches) const {
-    for (const link::Link* const one : between_devices()) {
+    for (const link::DeviceLink* const one : between_devices()) {
       if (reaches(*one)) return one->kind();
     }
     return link::Kind::channel;
@@ -70,7 +98,7 @@ class Links {
   /// A message from `rank` has come to memory of `device`: a step towards the link that the next
   /// ones may take.
   void connect(int rank, int device) {
-    for (link::Link* const one : between_devices()) {
+    for (link::DeviceLink* const one : between_devices()) {
       if (one->connect(rank, device)) return;
     }
   }
@@ -83,7 +111,7 @@ class Links {
 
   /// No reader will ask for the blocks of this operation.
   void cancel(std::uint64_t operation) {
-    for (link::Link* const one : between_devices()) one->cancel(operation);
+    for (link::DeviceLink* const one : between_devices()) one->cancel(operation);
     of(link::Kind::channel).cancel(operation);
   }
 };

@@ -7,11 +7,15 @@
 // rank or for a device, and none takes a lock that is held while MPI runs.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
+#include <type_traits>
+#include <vector>
 
 #include "gpu/gpu.hpp"
 #include "link/route.hpp"
@@ -187,12 +191,6 @@ class Link {
  public:
   virtual Kind kind() const = 0;
 
-  /// Does this process have it?
-  virtual bool is_open() const = 0;
-
-  /// Has it ever brought this process anything?
-  virtual bool is_used() const = 0;
-
   /// Might blocks to this rank go this way, now or once the two have connected? Like reaches(), it
   /// costs a few nanoseconds.
   virtual bool may_reach(int rank) const = 0;
@@ -267,18 +265,74 @@ class Link {
   /// channel.
   virtual bool discard(int rank, Route route, std::uint64_t chunks) = 0;
 
-  // The end: nothing is under way, and first all ranks close, then each frees what it shares.
-
-  virtual void close() {}
-  virtual void free_memory() {}
-
  protected:
   ~Link() = default;
 };
 
+/// What a process tells others of its host, so that they find what it shares: opaque to all but the
+/// link.
+class Address {
+ public:
+  Address() = default;
+  template <typename Told>
+  explicit Address(const Told& told) {
+    static_assert(std::is_trivially_copyable_v<Told> && sizeof told <= sizeof bytes_);
+    std::memcpy(bytes_.data(), &told, sizeof told);
+  }
+  template <typename Told>
+  Told as() const {
+    Told told;
+    std::memcpy(&told, bytes_.data(), sizeof told);
+    return told;
+  }
+
+ private:
+  std::array<std::byte, 128> bytes_{};
+};
+
+/// A rank of this host.
+struct Neighbour {
+  int rank;  ///< in MPI_COMM_WORLD
+  Address address;
+};
+
+/// Of memory that is held for blocks on their way.
+struct Limits {
+  std::size_t bytes;
+  bool may_grow = false;  ///< to what a device with much memory does not miss
+};
+
+/// A link between devices, one of the list (link/list.hpp).
+class DeviceLink : public Link {
+ public:
+  using Nonce = std::array<std::uint8_t, 16>;
+
+  /// Makes what this process shares by it; where the system refuses, or `is_wanted` says, it stays
+  /// closed. `nonce`: the job's.
+  virtual Address open(const Nonce& nonce, int rank, bool is_wanted) = 0;
+
+  /// Notes the ranks of this host, this one included, in an order that all of them share.
+  /// `other_way`: which is tried for GPUs that cannot be reached, in a few words; null: MPI alone.
+  virtual void set_ranks(const std::vector<Neighbour>& ranks, const Limits& limits,
+                         const char* other_way) = 0;
+
+  virtual bool is_open() const = 0;
+
+  /// Has it ever brought this process anything?
+  virtual bool is_used() const = 0;
+
+  // The end: nothing is under way, and first all ranks close, then each frees what it shares.
+
+  virtual void close() = 0;
+  virtual void free_memory() = 0;
+
+ protected:
+  ~DeviceLink() = default;
+};
+
 /// A link by memory that the processes of one host have open. Slots stay where they are, so kernels
 /// of all their readers' devices may work there together.
-class MemoryLink : public Link {
+class MemoryLink : public DeviceLink {
  public:
   /// Do queues of `device` reach what `rank` shares? Those of the device that first got a block
   /// from it do, if any.

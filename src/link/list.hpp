@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace mpress::link {
 
@@ -15,6 +16,15 @@ enum class Kind : std::uint8_t {
   host,     ///< slots of the sender's segment, in host memory that both GPUs have pinned
 };
 
+/// What rounds of collective calls cost by a link until a profile tells; as policy::LinkCosts.
+struct Rounds {
+  double seconds;  ///< of each, at least
+  double rate;     ///< bytes a second, of one rank's transfer
+  double crowding;
+  double partner_share = 0.1;
+  double passing_on = 1;
+};
+
 struct Attributes {
   Kind kind;
   const char* name;     ///< in MPRESS_LINK and in the report's JSON
@@ -23,6 +33,8 @@ struct Attributes {
   const char* text;     ///< the way, as reports print it
   const char* note;     ///< a line on it
   const char* phrase;   ///< where such messages go: "messages ..."
+  /// What is said of messages that another link fails to bring, and this one may.
+  const char* as_other_way = nullptr;
   const char* protocol;
 
   /// Blocks pass through memory of the host: two copies over a bus that all its GPUs share, so
@@ -32,17 +44,13 @@ struct Attributes {
   /// Slots are memory in which kernels of all members may work together: a link::MemoryLink.
   bool is_memory = false;
 
-  /// Seconds of a message beside its bytes, and bytes a second, until a profile tells. 0 a second:
-  /// unknown, so that messages stay raw until LinkedRate has measured the link.
+  /// Until a profile tells, nothing is assumed of it: messages stay raw until LinkedRate has
+  /// measured the link.
+  bool is_measured = false;
+  /// Else a message is assumed to take so many seconds beside its bytes, at so many a second.
   double message_seconds;
-  double assumed_rate;
-  /// The same of a round of a collective call, at least and where nothing was measured.
-  double round_seconds;
-  double round_rate;
-  /// policy::LinkCosts
-  double crowding;
-  double partner_share = 0.1;
-  double passing_on = 1;
+  double assumed_rate = 0;
+  Rounds rounds;
   /// By how much encoders, decoders and copies slow each other down that work at once; 1 where the
   /// link is slower than they are.
   double overlap_slowdown = 1;
@@ -54,39 +62,38 @@ inline constexpr std::array between_devices{
     // rest: 4 H100s with MPICH, 1 to 64 MB a pair: all at once 50 us and 262 GB/s, one after
     // another 41 and 333; and a chain of segments took twice as long as its copies.
     Attributes{.kind = Kind::peer,
-        .name = "peer",
-        .profile = "linked",
-        .way = 2,
-        .text = "GPU to GPU",
-        .note = "through memory that both GPUs reach",
-        .phrase = "from GPU to GPU",
-        .protocol = "pipelined, GPU to GPU",
-        .is_memory = true,
-        .message_seconds = 15e-6,
-        .assumed_rate = 0,
-        .round_seconds = 16e-6,
-        .round_rate = 330e9,
-        .crowding = 1.27,
-        .partner_share = 1,
-        .passing_on = 2,
-        .overlap_slowdown = 1.3},
+               .name = "peer",
+               .profile = "linked",
+               .way = 2,
+               .text = "GPU to GPU",
+               .note = "through memory that both GPUs reach",
+               .phrase = "from GPU to GPU",
+               .protocol = "pipelined, GPU to GPU",
+               .is_memory = true,
+               .is_measured = true,
+               .message_seconds = 15e-6,
+               .rounds = {.seconds = 16e-6,
+                          .rate = 330e9,
+                          .crowding = 1.27,
+                          .partner_share = 1,
+                          .passing_on = 2},
+               .overlap_slowdown = 1.3},
     // As fast as a bus may be: where it is slower, compression begins later than it could.
     // Crowding: 4 H100s, 1 to 64 MB a pair, in windows (policy/chunks.hpp).
     Attributes{.kind = Kind::host,
-        .name = "host",
-        .profile = "pinned",
-        .way = 4,
-        .text = "host memory of both GPUs",
-        .note = "through host memory that both processes map and both GPUs have pinned",
-        .phrase = "between GPUs by host memory",
-        .protocol = "pipelined, pinned host memory",
-        .is_through_host = true,
-        .is_memory = true,
-        .message_seconds = 20e-6,
-        .assumed_rate = 50e9,
-        .round_seconds = 20e-6,
-        .round_rate = 25e9,
-        .crowding = 1.15},
+               .name = "host",
+               .profile = "pinned",
+               .way = 4,
+               .text = "host memory of both GPUs",
+               .note = "through host memory that both processes map and both GPUs have pinned",
+               .phrase = "between GPUs by host memory",
+               .as_other_way = "by way of the host's memory",
+               .protocol = "pipelined, pinned host memory",
+               .is_through_host = true,
+               .is_memory = true,
+               .message_seconds = 20e-6,
+               .assumed_rate = 50e9,
+               .rounds = {.seconds = 20e-6, .rate = 25e9, .crowding = 1.15}},
 };
 
 inline constexpr std::size_t count_between_devices = between_devices.size();
@@ -100,6 +107,14 @@ constexpr std::size_t position(Kind kind) {
 
 constexpr Kind kind_at(std::size_t position) {
   return position < between_devices.size() ? between_devices[position].kind : Kind::channel;
+}
+
+/// Null where none is called so.
+constexpr const Attributes* named(std::string_view name) {
+  for (const Attributes& one : between_devices) {
+    if (name == one.name) return &one;
+  }
+  return nullptr;
 }
 
 /// Null for the channel.

@@ -101,7 +101,7 @@ class Chunks::Shutdown final : public link::ChannelLink::Shutdown {
     return messaging_.chunks.dropping_.load(std::memory_order_relaxed);
   }
   void close_others() override {
-    for (link::Link* const one : messaging_.links.between_devices()) one->close();
+    for (link::DeviceLink* const one : messaging_.links.between_devices()) one->close();
   }
   int find_ended() const override { return messaging_.endpoints.find_ended(); }
 
@@ -116,7 +116,7 @@ bool Chunks::close() {
   chunk_bytes_ = 0;
   // What others may still have open, or send to, ends with the process.
   if (!is_complete) return false;
-  for (link::Link* const one : messaging_.links.between_devices()) one->free_memory();
+  for (link::DeviceLink* const one : messaging_.links.between_devices()) one->free_memory();
   return true;
 }
 

@@ -34,7 +34,7 @@ Detour probe_link(const Messaging& messaging, const Message& message, const link
     return Detour::other_host;
   }
   if (message.bytes < messaging.links.least_bytes_between_devices) return Detour::brief;
-  const link::Link& link = messaging.links.of(about.kind);
+  const link::DeviceLink& link = messaging.links.of(about);
   if (!link.is_open()) return Detour::closed;
   if (!link.may_reach(message.peer)) return Detour::unreachable;
   return is_encoded || has_raw(messaging, message) ? Detour::none : Detour::left_to_mpi;

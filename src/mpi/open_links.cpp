@@ -1,5 +1,6 @@
 #include "mpi/open_links.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,25 +16,22 @@
 namespace mpress::engine {
 namespace {
 
-/// The link of MPRESS_LINK that is called so; the host link serves GPUs that the peer link does not
-/// reach, too. A paced link stands for another network.
-bool wants_link(const Job& job, const char* name) {
+/// The links that MPRESS_LINK names; `auto`: all. A paced link stands for another network.
+bool is_wanted(const Job& job, const link::Attributes& about) {
   const std::string& link = job.config.link;
-  return job.chunks.is_open() && !job.pacer.active() && (link == name || link == "auto");
+  return job.chunks.is_open() && !job.pacer.active() && (link == about.name || link == "auto");
 }
 
-/// A rank of this host, and where it has the memory that its links share with the others.
+/// A rank of this host, and where the others find what it shares.
 struct LinkCard {
   int rank;
-  link::HostMemory::Address segment;
-  link::HostMemory::Address on_host;
+  Links::Addresses addresses;
   link::ProcessId process;
 };
 
 /// The cards of this host's ranks, in an order that all of them share. Collective over
 /// MPI_COMM_WORLD.
-std::vector<LinkCard> exchange_cards(const link::HostMemory::Address& segment,
-                                     const link::HostMemory::Address& on_host) {
+std::vector<LinkCard> exchange_cards(const Links::Addresses& addresses) {
   const mpi::Calls& mpi = mpi::calls();
   MPI_Comm here = MPI_COMM_NULL;
   if (mpi.Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here) !=
@@ -43,8 +41,7 @@ std::vector<LinkCard> exchange_cards(const link::HostMemory::Address& segment,
   const std::vector<int> ranks = mpi::ranks_in_world(here);
   int position = 0;
   mpi.Comm_rank(here, &position);
-  const LinkCard own{ranks[static_cast<std::size_t>(position)], segment, on_host,
-                     link::own_process()};
+  const LinkCard own{ranks[static_cast<std::size_t>(position)], addresses, link::own_process()};
   std::vector<LinkCard> all(ranks.size());
   mpi.Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, here);
   mpi.Comm_free(&here);
@@ -54,39 +51,38 @@ std::vector<LinkCard> exchange_cards(const link::HostMemory::Address& segment,
 }  // namespace
 
 std::size_t least_by_links(const Job& job) {
-  const bool is_chosen = job.config.link == "peer" || job.config.link == "host";
-  return is_chosen ? wire::min_frame_bytes : job.links.least_bytes_between_devices;
+  return link::named(job.config.link) ? wire::min_frame_bytes
+                                      : job.links.least_bytes_between_devices;
 }
 
 void open_links(Job& job) {
-  const auto segment = job.links.peer.open(job.nonce, job.rank, wants_link(job, "peer"));
-  const auto on_host = job.links.host.open(job.nonce, job.rank, wants_link(job, "host"));
-  const std::vector<LinkCard> here = exchange_cards(segment, on_host);
+  const auto wants = [&](const link::Attributes& about) { return is_wanted(job, about); };
+  const std::vector<LinkCard> here = exchange_cards(job.links.open(job.nonce, job.rank, wants));
   std::vector<Endpoints::Neighbour> processes;
-  std::vector<link::HostRank> peer_ranks, host_ranks;
+  std::vector<int> ranks;
+  std::vector<Links::Addresses> addresses;
   for (const LinkCard& one : here) {
     processes.push_back({one.rank, one.process});
-    peer_ranks.push_back({one.rank, one.segment});
-    host_ranks.push_back({one.rank, one.on_host});
+    ranks.push_back(one.rank);
+    addresses.push_back(one.addresses);
   }
   job.endpoints.open(job.size, std::move(processes));
-  job.has_nothing_to_share = (wants_link(job, "peer") || wants_link(job, "host")) &&
-                             segment.file < 0 && on_host.file < 0 && job.endpoints.ranks_here() > 1;
+  job.has_nothing_to_share = std::ranges::any_of(link::between_devices, wants) &&
+                             !job.links.has_open_device_link() && job.endpoints.ranks_here() > 1;
   Backoff::set_crowded(job.endpoints.are_oversubscribed());
-  job.links.host.set_ranks(host_ranks, job.config.pool_limit);
+  job.links.set_ranks(ranks, addresses, {job.config.pool_limit, !job.config.is_pool_limit_set});
   job.kept_on_host.set_limit(job.config.pool_limit / 2);  // the rest is for messages
   job.host_window = job.config.host_window;
-  if (job.host_window == 0 && job.links.host.is_open()) {
+  if (job.host_window == 0 && job.links.has_open_device_link()) {
     job.host_window = policy::host_window(last_level_cache());
   }
-  if (on_host.file >= 0) job.links.peer.set_other_way("by way of the host's memory");
-  job.links.peer.set_ranks(peer_ranks, job.config.pool_limit, !job.config.is_pool_limit_set);
   job.links.least_bytes_between_devices = least_by_links(job);
   // By way of the host a reduction of less takes twice as long as MPI's, which is staged there.
   constexpr std::size_t least_by_host = 32 * 1024;
-  if (job.config.link == "peer" || job.config.force) {
+  const link::Attributes* const chosen = link::named(job.config.link);
+  if (job.config.force || (chosen && !chosen->is_through_host)) {
     job.least_reduced_bytes = 4 * job.links.least_bytes_between_devices;
-  } else if (job.config.link == "host") {
+  } else if (chosen) {
     job.least_reduced_bytes = least_by_host;
   }
 }

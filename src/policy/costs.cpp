@@ -32,11 +32,9 @@ Costs usual_costs() {
   }
   for (const link::Attributes& link : link::between_devices) {
     const std::size_t peer = index(peer_by(link.kind));
-    if (link.assumed_rate > 0) {
-      costs.messages[peer][device] = Curve::line(link.message_seconds, link.assumed_rate);
-    } else {
-      costs.assumed[peer] = true;  // no curve: a rate that is learned counts
-    }
+    costs.assumed[peer] = link.is_measured;  // no curve: the rate that is learned counts
+    if (link.is_measured) continue;
+    costs.messages[peer][device] = Curve::line(link.message_seconds, link.assumed_rate);
   }
   for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
     costs.codecs[static_cast<std::size_t>(codec)][device] = {Curve::line(20e-6, 500e9),
@@ -92,7 +90,9 @@ double Costs::compressed(Path path, const Curve& frame, const CodecSeconds& code
   return seconds + (path.place == Place::device ? left_out : 0);
 }
 
-Costs default_costs() { return compute(usual_costs); }
+Costs default_costs() {
+  return compute([] { return usual_costs(); });
+}
 
 std::array<CodecTimes, codec_count> device_codec_times(double speed) {
   // Microseconds of 64 KB, and of sizes four times as long as the one before.

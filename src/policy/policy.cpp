@@ -55,12 +55,12 @@ constexpr LinkCosts usual_by_mpi(Path path) {
 constexpr LinkCosts usual_costs(Path path) {
   const link::Attributes* const link = own_link(path);
   if (!link) return usual_by_mpi(path);
-  return {.round_seconds = link->round_seconds,
-          .seconds_a_byte = 1 / link->round_rate,
-          .crowding = link->crowding,
+  return {.round_seconds = link->rounds.seconds,
+          .seconds_a_byte = 1 / link->rounds.rate,
+          .crowding = link->rounds.crowding,
           .is_shared = link->is_through_host,
-          .partner_share = link->partner_share,
-          .passing_on = link->passing_on};
+          .partner_share = link->rounds.partner_share,
+          .passing_on = link->rounds.passing_on};
 }
 
 /// Bytes of the messages that are thought of where all are.

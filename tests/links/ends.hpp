@@ -124,9 +124,9 @@ class BySlots : public End {
   BySlots(Member& member, std::size_t limit) : End(member) {
     choose_simulated_gpu();
     const auto all = member.of_all(link_.open(nonce, member.rank, true));
-    std::vector<link::HostRank> ranks;
+    std::vector<link::Neighbour> ranks;
     for (int r = 0; r < member.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
-    link_.set_ranks(ranks, limit);
+    link_.set_ranks(ranks, {limit}, nullptr);
     queue_ = gpu::gpu()->open_queue(0);
   }
 

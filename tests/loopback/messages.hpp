@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "links/ends.hpp"
@@ -17,8 +18,9 @@ namespace mpress::loopback {
 /// A rank's messages.
 class Rank final : public engine::Messaging {
  public:
-  /// All members make one. `limit`: bytes that each link may hold.
-  Rank(links::Member& member, link::Channel& channel, std::size_t limit)
+  /// All members make one. `limit`: bytes that each link may hold. `link`: as MPRESS_LINK has it.
+  Rank(links::Member& member, link::Channel& channel, std::size_t limit,
+       const std::string& link = "auto")
       : Messaging(engine::Progress::Rounds{}) {
     links::choose_simulated_gpu();
     rank = member.rank;
@@ -31,18 +33,17 @@ class Rank final : public engine::Messaging {
     policy::DeviceChunks device_chunks;
     device_chunks.fill(chunk);
     chunks.open(channel, chunk, chunk, device_chunks);
-    const auto segments = member.of_all(links.peer.open(nonce, rank, true));
-    const auto on_host = member.of_all(links.host.open(nonce, rank, true));
-    std::vector<link::HostRank> by_peer, by_host;
+    const auto addresses =
+        member.of_all(links.open(nonce, rank, [&](const link::Attributes& about) {
+          return link == "auto" || link == about.name;
+        }));
+    std::vector<int> ranks;
     std::vector<engine::Endpoints::Neighbour> here;
     for (int other = 0; other < size; ++other) {
-      const auto at = static_cast<std::size_t>(other);
-      by_peer.push_back({other, segments[at]});
-      by_host.push_back({other, on_host[at]});
+      ranks.push_back(other);
       here.push_back({other, link::own_process()});
     }
-    links.peer.set_ranks(by_peer, limit);
-    links.host.set_ranks(by_host, limit);
+    links.set_ranks(ranks, addresses, {limit});
     endpoints.open(size, std::move(here));
   }
 

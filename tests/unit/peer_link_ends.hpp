@@ -16,8 +16,8 @@
 namespace mpress {
 
 using link::Arrival;
-using link::HostRank;
 using link::Link;
+using link::Neighbour;
 using link::PeerLink;
 using link::Slot;
 using link::Transfer;
@@ -40,16 +40,18 @@ inline bool knows(Link& link, int rank, std::uint64_t slot, std::uint64_t chunks
 struct End {
   PeerLink peer;
   link::MemoryLink& link = peer;
-  std::vector<HostRank> ranks;
+  std::vector<Neighbour> ranks;
 
   End(const Line& line, int rank) {
-    const link::HostMemory::Address own = peer.open(nonce, rank, true);
-    link::HostMemory::Address other;
+    const link::Address own = peer.open(nonce, rank, true);
+    link::Address other;
     line.send(own);
     CHECK(line.receive(other));
     const bool sends = rank == sender;
-    ranks = {{receiver, sends ? other : own}, {5, {}}, {sender, sends ? own : other}};
-    peer.set_ranks(ranks, limit);
+    ranks = {{receiver, sends ? other : own},
+             {5, link::Address(link::HostMemory::Address{})},
+             {sender, sends ? own : other}};
+    peer.set_ranks(ranks, {limit}, nullptr);
   }
 
   /// Both have done with everything.

@@ -140,8 +140,8 @@ void gives_once(const Line& line) {
   open_what_is_shared(end.link, line, 0);
   line.wait();
   end.link.connect(sender, 0);
-  const HostMemory memory =
-      HostMemory::open(end.ranks[2].segment, nonce, sender, sizeof(PeerSegment));
+  const HostMemory memory = HostMemory::open(end.ranks[2].address.as<HostMemory::Address>(), nonce,
+                                             sender, sizeof(PeerSegment));
   const auto* const segment = reinterpret_cast<const PeerSegment*>(memory.data());
   CHECK(segment->receive_staging_blocks[0].load() == 1);
   line.tell();

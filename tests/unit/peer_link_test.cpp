@@ -116,7 +116,7 @@ void is_not_misled(const Line& line) {
   Link& link = end.link;
   link::Gets& gets = end.peer.gets();
   open_what_is_shared(link, line, 0);
-  const HostMemory::Address address = end.ranks.back().segment;
+  const HostMemory::Address address = end.ranks.back().address.as<HostMemory::Address>();
   auto other_nonce = nonce;
   other_nonce[15] = 1;
   const auto open = [](const HostMemory::Address& at, const HostMemory::Nonce& job, int rank) {

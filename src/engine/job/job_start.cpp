@@ -403,7 +403,7 @@ void start_job(bool at_init) {
   job.gpu_aware = mpi_takes_devices(job.config);
   if (job.gpu_aware) job.devices.seek();
   // An MPI that takes memory of devices has links of its own for what is not encoded.
-  job.raw_by_link = !job.gpu_aware || job.config.link == "peer" || job.config.link == "host";
+  job.raw_by_link = !job.gpu_aware || link::named(job.config.link);
   if (::dlsym(RTLD_DEFAULT, "mpress_call_begin")) job.takes_specs = true;
   Tuning tuning = tune(job);
   open_record(job, tuning);

@@ -17,7 +17,7 @@ namespace {
 /// What holds for messages whose costs nobody has measured.
 std::string assumed(const Job& job, policy::Medium medium) {
   const link::Attributes* const link = policy::own_link(medium);
-  const bool is_assumed = link && link->assumed_rate > 0;
+  const bool is_assumed = link && !link->is_measured;
   std::string which = link ? link->phrase : "in device memory";
   const char* what = " are judged by assumed costs";
   if (medium == policy::Medium::host) {

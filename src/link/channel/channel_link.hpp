@@ -49,7 +49,7 @@ class ChannelLink final : public Link {
   int tag_of(std::uint64_t operation) const { return static_cast<int>(operation % tags_); }
 
   /// Has any block come?
-  bool is_used() const override { return received_blocks() > 0; }
+  bool is_used() const { return received_blocks() > 0; }
 
   /// Publishes memory of the caller's, which lives as long as `owner` does, in place of a slot's:
   /// for transfers that `is_zero_copy` reserved, without memory.
@@ -101,9 +101,8 @@ class ChannelLink final : public Link {
   struct Word;
 
   Kind kind() const override { return Kind::channel; }
-  bool is_open() const override { return channel_ != nullptr; }
-  bool may_reach(int) const override { return is_open(); }
-  bool reaches(int) const override { return is_open(); }
+  bool may_reach(int) const override { return channel_ != nullptr; }
+  bool reaches(int) const override { return channel_ != nullptr; }
   bool connect(int, int) override { return true; }
   void advance() override { outbox.progress(); }
 
@@ -121,7 +120,7 @@ class ChannelLink final : public Link {
   void cancel(std::uint64_t operation) override { outbox.cancel(operation, tag_of(operation)); }
 
   bool knows(int, Route route, std::uint64_t) override {
-    return is_open() && route.number < tags_;
+    return channel_ != nullptr && route.number < tags_;
   }
   std::unique_ptr<Inbound> receive(const Expected& expected) override;
   bool discard(int, Route, std::uint64_t) override { return false; }

@@ -17,8 +17,9 @@ const char* pin(int device, HostMemory& memory, std::uint64_t bytes) {
 
 }  // namespace
 
-void HostLink::set_ranks(const std::vector<HostRank>& ranks, std::size_t limit) {
-  SlotLink::set_ranks(ranks, limit);
+void HostLink::set_ranks(const std::vector<Neighbour>& ranks, const Limits& limits,
+                         const char* other_way) {
+  SlotLink::set_ranks(ranks, limits, other_way);
   pinned_.resize(ranks.size());
 }
 
@@ -68,7 +69,7 @@ bool HostLink::is_read_by(int rank, int) {
 
 const char* HostLink::open_staging(Source& source, std::uint32_t number, int device) {
   const SharedBlock& block = source.slots().staging[number];
-  HostMemory memory = HostMemory::open(block.address, nonce_, source.rank.rank, block.bytes);
+  HostMemory memory = HostMemory::open(block.address, nonce_, source.rank, block.bytes);
   if (!memory) return "memory that they share cannot be mapped";
   if (const char* const problem = pin(device, memory, block.bytes)) return problem;
   pinned_[source.index].push_back({device, memory.data(), block.bytes, std::move(memory)});

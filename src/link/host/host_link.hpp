@@ -17,7 +17,8 @@ class HostLink final : public SlotLink {
  public:
   HostLink() : SlotLink(sizeof(SlotSegment)) {}
 
-  void set_ranks(const std::vector<HostRank>& ranks, std::size_t limit);
+  void set_ranks(const std::vector<Neighbour>& ranks, const Limits& limits,
+                 const char* other_way) override;
 
   bool may_reach(int rank) const override {
     return SlotLink::may_reach(rank) && !is_refused_.load(std::memory_order_relaxed);

@@ -7,14 +7,15 @@
 
 namespace mpress::link {
 
-void PeerLink::set_ranks(const std::vector<HostRank>& ranks, std::size_t limit, bool grows) {
-  SlotLink::set_ranks(ranks, limit);
-  grows_ = grows;
+void PeerLink::set_ranks(const std::vector<Neighbour>& ranks, const Limits& limits,
+                         const char* other_way) {
+  SlotLink::set_ranks(ranks, limits, other_way);
+  grows_ = limits.may_grow;
   if (!is_open()) return;
   remote_staging_.resize(ranks.size());
   opened_.resize(ranks.size());
   receive_staging_ = std::vector<ReceiveStaging>(ranks.size());
-  offers_.open(own_segment(), sources_, *this, limit);
+  offers_.open(own_segment(), sources_, *this, limits.bytes);
   gets_.open(sources_, rank_);
 }
 

@@ -29,9 +29,9 @@ class PeerLink final : public SlotLink {
  public:
   PeerLink() : SlotLink(sizeof(PeerSegment)) {}
 
-  /// As the base; `limit` bounds receive staging by itself. With `grows` both have as much as a
-  /// device with much memory does not miss.
-  void set_ranks(const std::vector<HostRank>& ranks, std::size_t limit, bool grows = false);
+  /// `limits`: of send staging, and of receive staging.
+  void set_ranks(const std::vector<Neighbour>& ranks, const Limits& limits,
+                 const char* other_way) override;
 
   /// Opens what that rank shares, and gives it the receive staging on `device` that it asks for.
   bool connect(int rank, int device) override;

@@ -10,16 +10,18 @@
 
 namespace mpress::link {
 
-HostMemory::Address SlotLink::open(const HostMemory::Nonce& nonce, int rank, bool wanted) {
+Address SlotLink::open(const Nonce& nonce, int rank, bool is_wanted) {
   nonce_ = nonce;
   rank_ = rank;
-  if (wanted) own_ = HostMemory::create(nonce, rank, segment_bytes_);
+  if (is_wanted) own_ = HostMemory::create(nonce, rank, segment_bytes_);
   if (own_) own().version = SlotSegment::layout;
-  return own_.address();
+  return Address(own_.address());
 }
 
-void SlotLink::set_ranks(const std::vector<HostRank>& ranks, std::size_t limit) {
-  limit_ = limit;
+void SlotLink::set_ranks(const std::vector<Neighbour>& ranks, const Limits& limits,
+                         const char* other_way) {
+  limit_ = limits.bytes;
+  other_way_ = other_way;
   if (!own_ || ranks.size() > SlotSegment::most_ranks) {
     own_ = {};
     return;
@@ -38,10 +40,9 @@ void SlotLink::map_own(int device) {
 
 void SlotLink::open_new(Source& source, int device) {
   if (source.is_over.load(std::memory_order_relaxed)) return;
-  const auto& [rank, address] = source.rank;
   const char* problem = nullptr;
   if (!source.segment) {
-    source.segment = HostMemory::open(address, nonce_, rank, segment_bytes_);
+    source.segment = HostMemory::open(source.address, nonce_, source.rank, segment_bytes_);
     if (source.segment && source.slots().version != SlotSegment::layout) source.segment = {};
   }
   if (source.segment) {
@@ -61,7 +62,8 @@ void SlotLink::open_new(Source& source, int device) {
   if (!problem) return;
   source.is_over.store(true, std::memory_order_relaxed);
   if (!source.segment && other_way_) return;  // which fails for the same reason, and says so
-  say_not("rank " + std::to_string(rank) + " to GPUs of rank " + std::to_string(rank_), problem);
+  say_not("rank " + std::to_string(source.rank) + " to GPUs of rank " + std::to_string(rank_),
+          problem);
 }
 
 void SlotLink::say_not(const std::string& messages, const char* problem) {
@@ -88,11 +90,11 @@ bool SlotLink::discard(int rank, Route route, std::uint64_t chunks) {
 
 /// Only who shares this process's numbers has opened what it shares.
 bool SlotLink::has_ended(int rank, std::uint64_t& looks) const {
-  return link::has_ended(sources_.of(rank).rank.segment.pid, looks);
+  return link::has_ended(sources_.of(rank).address.pid, looks);
 }
 
 bool SlotLink::lives(int rank) const {
-  return is_alive(process_here(sources_.of(rank).rank.segment.pid));
+  return is_alive(process_here(sources_.of(rank).address.pid));
 }
 
 void SlotLink::close() {

@@ -37,18 +37,13 @@ class SlotLink : public MemoryLink {
   SlotLink(const SlotLink&) = delete;
   SlotLink& operator=(const SlotLink&) = delete;
 
-  /// Makes this process's segment, for others to find at its address; without one (as the system
-  /// refuses, or `wanted` says) there is no link.
-  HostMemory::Address open(const HostMemory::Nonce& nonce, int rank, bool wanted);
+  /// Makes this process's segment, for others to find at its address.
+  Address open(const Nonce& nonce, int rank, bool is_wanted) override;
 
-  /// Notes the ranks of this host, this one included, in an order that all of them share. At most
-  /// `limit` bytes of memory will be held as send staging.
-  void set_ranks(const std::vector<HostRank>& ranks, std::size_t limit);
+  /// `limits`: of send staging.
+  void set_ranks(const std::vector<Neighbour>& ranks, const Limits& limits,
+                 const char* other_way) override;
 
-  /// The way that is tried for GPUs that cannot be reached, in a few words.
-  void set_other_way(const char* way) { other_way_ = way; }
-
-  /// Is there such a link in this process?
   bool is_open() const override { return static_cast<bool>(own_); }
 
   bool may_reach(int rank) const override {
@@ -59,7 +54,6 @@ class SlotLink : public MemoryLink {
     return opened > 1 && opened != SlotSegment::unreachable;
   }
 
-  /// Has this process ever been sent anything this way?
   bool is_used() const override { return is_used_.load(std::memory_order_relaxed); }
 
   /// Has its process ended? For who looks again and again, `looks` times until now: asked now and
@@ -211,7 +205,7 @@ class SlotLink : public MemoryLink {
   /// Says so of messages, once.
   void say_not(const std::string& messages, const char* problem);
 
-  HostMemory::Nonce nonce_{};
+  Nonce nonce_{};
   int rank_ = -1;
   std::size_t limit_ = 0;
   std::mutex sending_;

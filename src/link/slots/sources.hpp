@@ -8,19 +8,15 @@
 
 #include "gpu/gpu.hpp"
 #include "link/host_memory.hpp"
+#include "link/link.hpp"
 #include "link/slots/slot.hpp"
 
 namespace mpress::link {
 
-/// A rank of this host, and where its segment is.
-struct HostRank {
-  int rank;  ///< in MPI_COMM_WORLD
-  HostMemory::Address segment;
-};
-
 struct Source {
-  HostRank rank;
-  std::size_t index;  ///< among the ranks of this host
+  int rank;                     ///< in MPI_COMM_WORLD
+  HostMemory::Address address;  ///< of its segment
+  std::size_t index;            ///< among the ranks of this host
   HostMemory segment;
   int home = gpu::host;                ///< the device that first got a block from it
   std::atomic<bool> is_known{false};   ///< what it shares was looked at, and it was told so
@@ -35,7 +31,7 @@ struct Source {
 class Sources {
  public:
   /// `own` is this process's rank: what it sends itself goes otherwise.
-  void open(const std::vector<HostRank>& ranks, int own);
+  void open(const std::vector<Neighbour>& ranks, int own);
 
   /// Among the ranks of this host; negative: elsewhere, without a segment, or this process's own.
   int index_of(int rank) const {

@@ -1,0 +1,45 @@
+"""A link of the tests' own: what a new link touches outside its folder, and that it then works."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DUMMY = ROOT / "tests" / "dummy_link"
+PATCH = DUMMY / "three_files.patch"
+TOUCHED = ("src/CMakeLists.txt", "src/core/links.hpp", "src/link/list.hpp")
+
+
+@pytest.fixture
+def patched(tmp_path):
+    """The sources with the dummy link."""
+    tree = tmp_path / "tree"
+    for name in ("cmake", "include", "src", "tests"):
+        shutil.copytree(ROOT / name, tree / name)
+    shutil.copy(ROOT / "CMakeLists.txt", tree)
+    folder = tree / "src" / "link" / "dummy"
+    folder.mkdir()
+    for source in DUMMY.glob("dummy_link.*"):
+        shutil.copy(source, folder)
+    subprocess.run(["git", "apply", PATCH], cwd=tree, check=True)
+    return tree
+
+
+def test_a_link_touches_three_files(patched):
+    assert tuple(re.findall(r"^\+\+\+ b/(.*)$", PATCH.read_text(), re.MULTILINE)) == TOUCHED
+    for name in TOUCHED:
+        assert "dummy" in (patched / name).read_text()
+
+
+@pytest.mark.extended
+def test_messages_travel_by_it(patched, tmp_path):
+    build = tmp_path / "build"
+    options = ("-DMPRESS_PYTHON=OFF", "-DMPRESS_TESTS=ON", "-DMPRESS_CUDA=OFF")
+    subprocess.run(["cmake", "-G", "Ninja", "-S", patched, "-B", build, *options], check=True)
+    program = "protocols_random_test"
+    subprocess.run(["cmake", "--build", build, "--target", program], check=True)
+    # For each link of the list it sends messages by that one, and counts them.
+    subprocess.run([build / "tests" / "unit" / program], check=True, timeout=120)
