@@ -61,10 +61,10 @@ class ChunkSend {
 
   /// Lets the data proceed; the header is on its way, or will be. Never waits, neither for a device
   /// nor for the receiver. True once the program's buffer is free and all has been handed over or
-  /// published, or will not come: see status(), and the receiver learns of it, too. Counts in
-  /// `about` what it took and gave, and raises nothing. `waits_for_more`: the caller waits for
-  /// something else as well, so what is offered to the receiver may be for longer. Not called again
-  /// once it returned true.
+  /// published, or will not come: see status(), and the receiver learns of it, too. Counts in `row`
+  /// what it took and gave, and raises nothing. `waits_for_more`: the caller waits for something
+  /// else as well, so what is offered to the receiver may be for longer. Not called again once it
+  /// returned true.
   bool advance(trace::Row& row, bool waits_for_more);
 
   /// Must somebody call advance() for the receiver to get all of the data? No, where a device

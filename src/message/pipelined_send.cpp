@@ -163,6 +163,7 @@ std::size_t chunk_bytes_by(const link::Attributes& link, const Messaging& messag
                            const Message& message, bool encodes) {
   const std::size_t base = messaging.chunks.chunk_bytes();
   const std::size_t whole = whole_chunk(message.bytes);
+  if (!messaging.chunks.is_open()) return whole;
   if (!encodes) {
     const std::size_t window = window_bytes(messaging, message.call.driven);
     return std::min(policy::raw_chunk(link, message.bytes, base, window), whole);

@@ -255,17 +255,19 @@ Detour detour_of(const Messaging& messaging, const Message& message, trace::Way 
   if (way == trace::Way::peer) return of_peer;
   // Of the last link that there is, if there is one.
   Detour why_not = Detour::closed;
+  bool is_tried = false, may_be_had = false;
   for (const link::Attributes& about : link::between_devices) {
-    // Links that were to be tried first cannot have the message.
-    if (way == way_by(about.kind))
-      return why_not == Detour::closed ? Detour::none : Detour::unreachable;
+    // Links that were to be tried first cannot have a message that went by this one.
+    if (way == way_by(about.kind)) return is_tried ? Detour::unreachable : Detour::none;
+    is_tried |= messaging.links.of(about).is_open();
     const Detour by_this = probe_link(messaging, message, about, is_encoded);
-    if (by_this == Detour::none) {
-      const bool is_open = messaging.links.nearest_open(message.peer) != link::Kind::channel;
-      return is_open ? Detour::no_room : Detour::not_open;
-    }
+    may_be_had |= by_this == Detour::none;
     const bool is_better = why_not == Detour::unreachable && by_this != Detour::closed;
     if (why_not == Detour::closed || is_better) why_not = by_this;
+  }
+  if (may_be_had) {
+    const bool is_open = messaging.links.nearest_open(message.peer) != link::Kind::channel;
+    return is_open ? Detour::no_room : Detour::not_open;
   }
   return why_not;
 }

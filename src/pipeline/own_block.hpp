@@ -45,6 +45,7 @@ class OwnBlock final : public OpaqueBlock, private Slots {
  private:
   std::byte* place(std::uint64_t chunk, std::size_t) override { return room_of(chunk); }
   gpu::Report* report(std::uint64_t chunk) override { return report_of(chunk); }
+  bool is_on_host() const override { return home().transfer.is_on_host; }
   bool is_near() const override { return device_ != gpu::host; }
   bool encode_next();
   void end();

@@ -64,6 +64,7 @@ BlockSend::BlockSend(Job& job, const SendCall& call, const SendArguments& argume
 
 /// While the data waits for its readers they may wait for headers that MPI has not sent yet.
 bool BlockSend::advance() {
+  if (!send_) return true;
   const bool is_sent = send_->advance();
   std::erase_if(requests_, [this](MPI_Request& request) {
     int sent = 0;
