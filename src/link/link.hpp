@@ -131,6 +131,12 @@ class ReceiveBuffers {
   ~ReceiveBuffers() = default;
 };
 
+/// How reports call the way of a message whose header announces blocks of such a link.
+constexpr trace::Way way_by(Kind kind) {
+  const Attributes* const about = attributes_of(kind);
+  return about ? static_cast<trace::Way>(about->way) : trace::Way::chunks;
+}
+
 class Inbound;
 class Link;
 
@@ -269,8 +275,7 @@ class Link {
   ~Link() = default;
 };
 
-/// What a process tells others of its host, so that they find what it shares: opaque to all but the
-/// link.
+/// Where other ranks of a host find what a process shares by a link: opaque to all but that link.
 class Address {
  public:
   Address() = default;

@@ -16,7 +16,7 @@ enum class Kind : std::uint8_t {
   host,     ///< slots of the sender's segment, in host memory that both GPUs have pinned
 };
 
-/// What rounds of collective calls cost by a link until a profile tells; as policy::LinkCosts.
+/// Costs of rounds of collective calls by a link, until a profile has them; as policy::LinkCosts.
 struct Rounds {
   double seconds;  ///< of each, at least
   double rate;     ///< bytes a second, of one rank's transfer
@@ -33,7 +33,7 @@ struct Attributes {
   const char* text;     ///< the way, as reports print it
   const char* note;     ///< a line on it
   const char* phrase;   ///< where such messages go: "messages ..."
-  /// What is said of messages that another link fails to bring, and this one may.
+  /// Words for the messages that go by this link because the one before it failed.
   const char* as_other_way = nullptr;
   const char* protocol;
 

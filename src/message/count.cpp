@@ -5,11 +5,6 @@
 
 namespace mpress::engine {
 
-trace::Way way_by(link::Kind kind) {
-  const link::Attributes* const about = link::attributes_of(kind);
-  return about ? static_cast<trace::Way>(about->way) : trace::Way::chunks;
-}
-
 trace::Row& count(Messaging& messaging, const Message& message, const Departure& departure,
                   trace::Span& span) {
   trace::Key key{trace::Direction::send, message.call.op,  message.peer,

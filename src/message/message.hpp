@@ -185,9 +185,6 @@ Status prepare_eager(Messaging& messaging, const Message& message, const Spec& s
 trace::Detour detour_of(const Messaging& messaging, const Message& message, trace::Way way,
                         trace::Detour of_peer, bool encodes);
 
-/// The way of a message whose header announces chunks by such a link.
-trace::Way way_by(link::Kind kind);
-
 /// How a message leaves, as it is counted.
 struct Departure {
   Codec codec = Codec::none;

@@ -19,7 +19,7 @@ class PipelinedSend final : public ChunkSend {
   bool plan_by_link(const link::Attributes& about, const Spec& spec, Elements& elements,
                     const SendCall& call);
 
-  trace::Way way() const override { return way_by(link::Route(header_.route).kind); }
+  trace::Way way() const override { return link::way_by(link::Route(header_.route).kind); }
   bool needs_host() const override { return pipeline_->needs_host(); }
   Status status() const override { return pipeline_->status(); }
   std::size_t sent_bytes() const override { return pipeline_->sent_bytes(); }

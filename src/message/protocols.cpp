@@ -258,7 +258,7 @@ Detour detour_of(const Messaging& messaging, const Message& message, trace::Way 
   bool is_tried = false, may_be_had = false;
   for (const link::Attributes& about : link::between_devices) {
     // Links that were to be tried first cannot have a message that went by this one.
-    if (way == way_by(about.kind)) return is_tried ? Detour::unreachable : Detour::none;
+    if (way == link::way_by(about.kind)) return is_tried ? Detour::unreachable : Detour::none;
     is_tried |= messaging.links.of(about).is_open();
     const Detour by_this = probe_link(messaging, message, about, is_encoded);
     may_be_had |= by_this == Detour::none;

@@ -103,16 +103,21 @@ bool SharedSend::reserve(link::Link& link, std::span<const Reader> readers, cons
   return true;
 }
 
+Departure SharedSend::departure(const Message& like, std::size_t wire_bytes) const {
+  Departure departure{opaque_->cut().spec.codec, like.call.raw_for.value_or(trace::Reason::none)};
+  departure.wire_bytes = wire_bytes;
+  departure.begin_ns = begin_ns_;
+  departure.loss = opaque_->loss();
+  return departure;
+}
+
 /// The whole block in one message, to each reader. False where it has no frame.
 bool SharedSend::add_frames(const Message& like, std::span<const Reader> readers) {
   std::size_t bytes = 0;
   const std::byte* const frame = opaque_->frame(bytes);
   if (!frame) return false;
   Message message = like;
-  Departure departure{opaque_->cut().spec.codec, like.call.raw_for.value_or(trace::Reason::none)};
-  departure.wire_bytes = bytes;
-  departure.loss = opaque_->loss();
-  departure.begin_ns = begin_ns_;
+  const Departure departure = this->departure(like, bytes);
   for (const Reader& reader : readers) {
     message.peer = reader.rank;
     trace::Row& row = count(messaging_, message, departure, spans_.emplace_back());
@@ -129,16 +134,13 @@ void SharedSend::add_headers(const Message& like) {
       static_cast<std::uint32_t>(cut.chunks() > 1 ? cut.chunk_bytes : whole_chunk(cut.bytes()));
   announced.may_be_elements = cut.may_be_elements;
   Message message = like;
-  Departure departure{cut.spec.codec, like.call.raw_for.value_or(trace::Reason::none)};
+  Departure departure = this->departure(like, wire::min_frame_bytes);
   departure.number = number_;
-  departure.wire_bytes = wire::min_frame_bytes;
-  departure.begin_ns = begin_ns_;
-  departure.loss = opaque_->loss();
   for (Header& header : headers_) {
     announced.route = header.route.word();
     wire::close_frame(announced, messaging_.nonce, header.bytes.data());
     message.peer = header.reader.rank;
-    departure.way = way_by(header.route.kind);
+    departure.way = link::way_by(header.route.kind);
     header.row = &count(messaging_, message, departure, header.span);
     beginnings_.push_back({header.reader.number, header.bytes.data(), header.bytes.size()});
   }

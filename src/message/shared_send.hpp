@@ -73,6 +73,7 @@ class SharedSend {
   bool reserve(link::Link& link, std::span<const Reader> readers, const SendCall& call);
   bool add_frames(const Message& like, std::span<const Reader> readers);
   void add_headers(const Message& like);
+  Departure departure(const Message& like, std::size_t wire_bytes) const;
   void note(Status status) {
     if (status_.is_ok()) status_ = status;
   }

@@ -6,14 +6,6 @@
 
 namespace mpress::link {
 
-bool DummyLink::connect(int rank, int device) {
-  Source* const source = find(rank);
-  if (!source) return false;
-  std::lock_guard lock(receiving_);
-  if (!has_all_of(*source)) open_new(*source, device);
-  return !source->is_over.load(std::memory_order_relaxed);
-}
-
 bool DummyLink::reserve(const Reservation& wanted, Transfer& transfer) {
   const std::uint32_t opened = opened_by_all(wanted.readers);
   if (wanted.device == gpu::host || opened == 0) return false;

@@ -21,15 +21,12 @@ class DummyLink final : public SlotLink {
     opened_.resize(ranks.size());
   }
 
-  bool connect(int rank, int device) override;
-
  private:
   Kind kind() const override { return Kind::dummy; }
   bool is_read_by(int rank, int) override { return find(rank) != nullptr; }
   bool reserve(const Reservation& wanted, Transfer& transfer) override;
   std::unique_ptr<Inbound> receive(const Expected& expected) override {
-    constexpr auto way = static_cast<trace::Way>(attributes_of(Kind::dummy)->way);
-    return std::make_unique<SlotReader>(*this, expected, way);
+    return std::make_unique<SlotReader>(*this, expected);
   }
 
   const char* share(int device, std::uint64_t bytes, Piece& made, SharedBlock& block) override;

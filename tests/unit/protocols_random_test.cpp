@@ -286,7 +286,7 @@ void play(unsigned seed, const char* chosen, link::Kind expected) {
     CHECK(rank->links.held_for_channel.held() == 0);
   });
   CHECK(group.unclaimed() == 0);
-  for (const trace::Way way : {trace::Way::whole, trace::Way::chunks, engine::way_by(expected)}) {
+  for (const trace::Way way : {trace::Way::whole, trace::Way::chunks, link::way_by(expected)}) {
     CHECK(game.by_way[static_cast<int>(way)] > 20);
   }
   CHECK(expected != link::Kind::peer || game.lent > 5);

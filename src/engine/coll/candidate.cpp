@@ -32,7 +32,7 @@ std::size_t block_bytes(const Operands& operands) {
   return number > 0 ? bytes / static_cast<std::size_t>(number) : 0;
 }
 
-/// What each rank brings; 0 where mpress does not serve such a reduction.
+/// Bytes of each rank's contribution; 0 where mpress does not serve such a reduction.
 std::size_t reduced_bytes(const Operands& operands) {
   const std::optional<Reduction> reduction = reduction_of(operands);
   if (!reduction || operands.size < 2) return 0;

@@ -53,15 +53,6 @@ void HostLink::refuse(const char* problem) {
   say_not("GPUs of rank " + std::to_string(rank_), problem);
 }
 
-bool HostLink::connect(int rank, int device) {
-  Source* const source = find(rank);
-  if (!source) return false;
-  if (has_all_of(*source)) return true;
-  std::lock_guard lock(receiving_);
-  if (!has_all_of(*source)) open_new(*source, device);
-  return !source->is_over.load(std::memory_order_relaxed);
-}
-
 bool HostLink::is_read_by(int rank, int) {
   const Source* const source = find(rank);
   return source && source->is_known.load(std::memory_order_acquire);
@@ -92,7 +83,7 @@ bool HostLink::locate(const Source& source, const Slot& slot, Arrival& arrival) 
 }
 
 std::unique_ptr<Inbound> HostLink::receive(const Expected& expected) {
-  return std::make_unique<SlotReader>(*this, expected, trace::Way::host);
+  return std::make_unique<SlotReader>(*this, expected);
 }
 
 }  // namespace mpress::link

@@ -24,11 +24,6 @@ class HostLink final : public SlotLink {
     return SlotLink::may_reach(rank) && !is_refused_.load(std::memory_order_relaxed);
   }
 
-  /// Maps what that rank shares, and pins it for `device`. Where that cannot be done, it is said
-  /// once, and the rank sends by other ways from then on. Pinning takes some milliseconds, once
-  /// for each piece.
-  bool connect(int rank, int device) override;
-
  private:
   Kind kind() const override { return Kind::host; }
   bool is_read_by(int rank, int device) override;
@@ -38,6 +33,7 @@ class HostLink final : public SlotLink {
   const char* share(int device, std::uint64_t bytes, Piece& made, SharedBlock& block) override;
   void unshare(const Piece& piece) override;
   void refuse(const char* problem) override;
+  /// Maps and pins it. Pinning takes some milliseconds, once for each piece.
   const char* open_staging(Source& source, std::uint32_t number, int device) override;
   void close_opened(Source& source) override;
   bool locate(const Source& source, const Slot& slot, Arrival& arrival) override;

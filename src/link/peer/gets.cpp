@@ -97,7 +97,7 @@ bool Gets::is_turn(int rank, std::uint64_t number, std::size_t bytes, std::uint6
     if (latest_ && latest_ != &sender && latest_->ongoing() > 0) return false;
     const auto busy = sender.ongoing();
     if (busy == std::ssize(sender.readings) || !is_free(segment)) return false;
-    // Whoever else is asked for has its turn first, if it had its last one before.
+    // Another rank whose last turn was earlier goes first.
     for (const Sender& other : senders_) {
       const bool asks = other.asked_ns > 0 && now_ns < other.asked_ns + parameters.still_asked_ns;
       if (&other == &sender || !asks) continue;

@@ -11,7 +11,7 @@ namespace mpress::link {
 class PeerLink::Reader final : public SlotReader {
  public:
   Reader(PeerLink& link, const Expected& expected)
-      : SlotReader(link, expected, trace::Way::peer), peer_(link), gets_(link.gets_) {}
+      : SlotReader(link, expected), peer_(link), gets_(link.gets_) {}
 
   gpu::State poll(std::uint64_t chunk, Arrived& arrived) override {
     if (other_) return other_->poll(chunk, arrived);

@@ -38,7 +38,7 @@ class Offers {
   Exposure expose(const Transfer& transfer, int rank, int device, const void* data,
                   std::size_t bytes);
 
-  /// What has become of the offer of a transfer to `rank`.
+  /// The state of the offer of a transfer to `rank`.
   State look(const Transfer& transfer, int rank);
 
   /// Has its reader seen it, and waits for its turn?

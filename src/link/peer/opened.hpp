@@ -1,4 +1,4 @@
-// What this process has opened of another's device memory, once for each device of its own.
+// Device memory of another process that this one has opened, once for each device of its own.
 #pragma once
 
 #include <cstddef>

@@ -81,17 +81,6 @@ void PeerLink::unshare(const Piece& piece) {
   gpu::gpu()->release(gpu::Place::device, piece.device, piece.memory);
 }
 
-bool PeerLink::connect(int rank, int device) {
-  Source* const source = find(rank);
-  if (!source) return false;
-  if (has_all_of(*source) && has_given(*source)) return true;
-  std::lock_guard lock(receiving_);
-  if (!has_all_of(*source)) open_new(*source, device);
-  if (source->is_over.load(std::memory_order_relaxed)) return false;
-  give_receive_staging(*source, device);
-  return true;
-}
-
 bool PeerLink::is_read_by(int rank, int device) {
   const Source* const source = find(rank);
   if (!source) return false;

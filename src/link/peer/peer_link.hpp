@@ -33,9 +33,6 @@ class PeerLink final : public SlotLink {
   void set_ranks(const std::vector<Neighbour>& ranks, const Limits& limits,
                  const char* other_way) override;
 
-  /// Opens what that rank shares, and gives it the receive staging on `device` that it asks for.
-  bool connect(int rank, int device) override;
-
   /// reserve() for one reader, in its receive staging, as the sender's device reaches it. False
   /// where it has none free: then it is asked for some, for later messages.
   bool reserve_at_reader(const Reservation& wanted, Transfer& transfer);
@@ -82,14 +79,14 @@ class PeerLink final : public SlotLink {
   void unshare(const Piece& piece) override;
   std::uint64_t with_spare(std::uint64_t bytes) const override { return bytes + bytes / 16; }
   const char* open_staging(Source& source, std::uint32_t number, int device) override;
+  bool has_given(const Source& source) const override;
+  void give_receive_staging(Source& source, int device) override;
   void close_opened(Source& source) override { opened_[source.index].close(); }
   bool locate(const Source& source, const Slot& slot, Arrival& arrival) override;
 
   PeerSegment& own_segment() const { return PeerSegment::of(own()); }
   std::uint64_t limit_on(int device) const;
   bool reserve_remote(const Reservation& wanted, RemoteStagings& staging, Transfer& planned);
-  bool has_given(const Source& source) const;
-  void give_receive_staging(Source& source, int device);
   const Piece* receive_staging_of(const Source& source, const Slot& slot) const;
 
   bool grows_ = false;

@@ -51,7 +51,6 @@ bool PeerLink::reserve_remote(const Reservation& wanted, RemoteStagings& staging
   return false;
 }
 
-/// Does a sender have what it asked for, as far as there is any?
 bool PeerLink::has_given(const Source& source) const {
   const std::uint64_t wanted =
       PeerSegment::of(source).wanted[sources_.own_index()].load(std::memory_order_relaxed);
@@ -59,7 +58,6 @@ bool PeerLink::has_given(const Source& source) const {
          (wanted == 0 || source.has_room.load(std::memory_order_relaxed));
 }
 
-/// Gives a sender memory of `device`, if it has asked for some.
 void PeerLink::give_receive_staging(Source& source, int device) {
   PeerSegment& segment = PeerSegment::of(source);
   const std::size_t own = sources_.own_index();

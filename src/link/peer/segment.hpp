@@ -1,5 +1,5 @@
-// What the ranks of one host tell each other about data that goes from GPU to GPU, beside slots:
-// receive staging, and blocks of the program's that are offered.
+// The segment of the peer link: slots, and beside them receive staging, and blocks of the program's
+// that are offered.
 #pragma once
 
 #include <atomic>

@@ -38,6 +38,17 @@ void SlotLink::map_own(int device) {
   is_mapped_.store(true, std::memory_order_relaxed);
 }
 
+bool SlotLink::connect(int rank, int device) {
+  Source* const source = find(rank);
+  if (!source) return false;
+  if (has_all_of(*source) && has_given(*source)) return true;
+  std::lock_guard lock(receiving_);
+  if (!has_all_of(*source)) open_new(*source, device);
+  if (source->is_over.load(std::memory_order_relaxed)) return false;
+  give_receive_staging(*source, device);
+  return true;
+}
+
 void SlotLink::open_new(Source& source, int device) {
   if (source.is_over.load(std::memory_order_relaxed)) return;
   const char* problem = nullptr;

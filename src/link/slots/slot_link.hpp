@@ -56,6 +56,9 @@ class SlotLink : public MemoryLink {
 
   bool is_used() const override { return is_used_.load(std::memory_order_relaxed); }
 
+  /// Opens what that rank shares for `device`, and gives it the receive staging that it asks for.
+  bool connect(int rank, int device) override;
+
   /// Has its process ended? For who looks again and again, `looks` times until now: asked now and
   /// then.
   bool has_ended(int rank, std::uint64_t& looks) const;
@@ -104,6 +107,11 @@ class SlotLink : public MemoryLink {
 
   /// What a message of `bytes` bytes may need.
   virtual std::uint64_t with_spare(std::uint64_t bytes) const { return bytes; }
+
+  /// Has a source the receive staging that it asks for, as far as there is any?
+  virtual bool has_given(const Source& /*source*/) const { return true; }
+  /// Gives it some on `device`. receiving_ is held.
+  virtual void give_receive_staging(Source& /*source*/, int /*device*/) {}
 
   /// Opens a source's block of send staging for queues of `device`; returns why it cannot, or null.
   /// receiving_ is held.

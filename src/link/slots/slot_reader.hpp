@@ -10,15 +10,14 @@ namespace mpress::link {
 
 class SlotReader : public Inbound {
  public:
-  SlotReader(SlotLink& link, const Expected& expected, trace::Way way)
-      : link_(link), expected_(expected), way_(way) {}
+  SlotReader(SlotLink& link, const Expected& expected) : link_(link), expected_(expected) {}
 
   gpu::State poll(std::uint64_t chunk, Arrived& arrived) override;
   const char* problem() const override { return "did not come from its GPU"; }
   void acknowledge(std::uint64_t chunks) override;
   void finish(bool) override { acknowledge(expected_.chunks); }
   void give_up() override { is_broken_ = true; }
-  trace::Way way() const override { return way_; }
+  trace::Way way() const override { return way_by(link_.kind()); }
 
  protected:
   std::uint64_t slot_of(std::uint64_t chunk) const { return expected_.route.slot + chunk; }
@@ -43,7 +42,6 @@ class SlotReader : public Inbound {
  private:
   void lengthen(std::uint64_t chunk, std::uint32_t at_once, Arrived& arrived);
 
-  const trace::Way way_;
   std::uint64_t looks_ = 0;         ///< since something came
   std::uint64_t acknowledged_ = 0;  ///< chunks
   bool is_broken_ = false;
