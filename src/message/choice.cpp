@@ -35,19 +35,37 @@ Reason reason_of(Messaging& messaging, const policy::Subject& subject) {
   return Reason::ratio;
 }
 
-}  // namespace
+/// From here on the threshold does not depend on what is learned of links, which holds for messages
+/// in memory of the host.
+std::size_t settled_bytes(const Messaging& messaging, const Message& message) {
+  const std::size_t usual = messaging.config.threshold;
+  return message.device == gpu::host ? std::max(usual, policy::LearnedLinks::least_bytes) : usual;
+}
 
-bool is_short(const Messaging& messaging, const Message& message) {
-  if (message.bytes < wire::min_frame_bytes) return true;
+/// Bytes from which on a message like this one is long enough, as far as its size is on the same
+/// side of settled_bytes().
+std::size_t threshold_of(const Messaging& messaging, const Message& message) {
   std::size_t usual = messaging.config.threshold;
-  // What is believed of the host's links holds for messages in its memory.
-  const std::size_t any_less =
-      message.device == gpu::host ? std::max(usual, policy::LearnedLinks::least_bytes) : usual;
-  if (message.bytes < any_less && !messaging.config.is_threshold_set &&
+  if (message.bytes < settled_bytes(messaging, message) && !messaging.config.is_threshold_set &&
       message.peer != trace::any_peer) {
     usual = messaging.policy.least_bytes(messaging.endpoints.peer_of(message.peer), usual);
   }
-  return message.bytes < message.comm.hints.threshold(usual);
+  return message.comm.hints.threshold(usual);
+}
+
+}  // namespace
+
+bool is_short(const Messaging& messaging, const Message& message) {
+  return message.bytes < wire::min_frame_bytes || message.bytes < threshold_of(messaging, message);
+}
+
+SizeRange alike_in_shortness(const Messaging& messaging, const Message& message) {
+  const std::size_t long_enough = std::max(wire::min_frame_bytes, threshold_of(messaging, message));
+  const std::size_t settled = settled_bytes(messaging, message);
+  if (message.bytes >= long_enough) {
+    return {message.bytes < settled ? long_enough : std::max(long_enough, settled), SIZE_MAX};
+  }
+  return {0, (message.bytes < settled ? std::min(long_enough, settled) : long_enough) - 1};
 }
 
 bool is_switched_off(const Config& config, const Message& message) {

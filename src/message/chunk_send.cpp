@@ -1,5 +1,7 @@
 #include "message/chunk_send.hpp"
 
+#include <utility>
+
 #include "link/route.hpp"
 #include "message/message.hpp"
 #include "message/messaging.hpp"
@@ -15,9 +17,7 @@ link::Reservation reservation(const Chunking& cut, std::span<const int> readers,
 
 ChunkSend::ChunkSend(Messaging& messaging, const Message& message, const Spec& spec,
                      const Region& region, std::size_t chunk_bytes)
-    : messaging_(messaging),
-      peer_(message.peer),
-      message_(messaging.links.channel.next_operation()) {
+    : Send(messaging.links.channel.next_operation()), messaging_(messaging), peer_(message.peer) {
   header_.type = region.type;
   header_.count = region.count;
   header_.chunk_bytes = static_cast<std::uint32_t>(chunk_bytes);
@@ -27,7 +27,7 @@ ChunkSend::ChunkSend(Messaging& messaging, const Message& message, const Spec& s
 }
 
 std::uint32_t ChunkSend::number() const {
-  return static_cast<std::uint32_t>(messaging_.links.channel.tag_of(message_));
+  return static_cast<std::uint32_t>(messaging_.links.channel.tag_of(operation()));
 }
 
 ChunkSend::~ChunkSend() {
@@ -44,19 +44,34 @@ void ChunkSend::route(link::Kind kind, std::uint32_t first) {
 
 link::Reservation ChunkSend::reservation(int device, std::size_t room,
                                          link::Account* account) const {
-  link::Reservation wanted = engine::reservation(cut(), {&peer_, 1}, device, room, message_);
+  link::Reservation wanted = engine::reservation(cut(), {&peer_, 1}, device, room, operation());
   wanted.account = account;
   wanted.is_timed = is_timed_;
   return wanted;
 }
 
-bool ChunkSend::advance(trace::Row& row, bool waits_for_more) {
+bool ChunkSend::announce() {
+  header_memory_ = messaging_.pool.take(wire::min_frame_bytes);
+  if (!header_memory_) return false;
+  wire::close_frame(header_, messaging_.nonce, header_memory_.data());
+  beginnings_.push_back({0, header_memory_.data(), wire::min_frame_bytes});
+  return true;
+}
+
+void ChunkSend::count_in(trace::Row& row, trace::Span span) {
+  row_ = &row;
+  span_ = std::move(span);
+}
+
+bool ChunkSend::advance(bool waits_for_more) {
+  if (is_over_) return true;
   if (!proceed(waits_for_more)) return false;
-  trace::add(row.wire_bytes, sent_bytes());
+  trace::add(row_->wire_bytes, sent_bytes());
+  span_.add_wire_bytes(sent_bytes());
   is_over_ = true;
   if (is_timed_) messaging_.timings.sent(number(), sent_bytes());
   if (!status().is_ok()) return true;
-  trace::add(row.encode_ns, took_ns());
+  trace::add(row_->encode_ns, took_ns());
   if (subject_)
     messaging_.policy.encoded(*subject_, sent_bytes() + wire::min_frame_bytes, took_ns());
   return true;

@@ -12,9 +12,11 @@
 #include "core/status.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
+#include "message/send.hpp"
 #include "pipeline/chunking.hpp"
 #include "policy/policy.hpp"
 #include "trace/record.hpp"
+#include "trace/timeline.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {
@@ -33,53 +35,37 @@ struct Elements {
 link::Reservation reservation(const Chunking& cut, std::span<const int> readers, int device,
                               std::size_t room, std::uint64_t operation);
 
-/// A message of which the header is ready, and whose data follows apart from it. Each protocol is a
-/// class.
-class ChunkSend {
+/// A message to one reader whose header announces chunks. Each protocol is a class.
+class ChunkSend : public Send {
  public:
   /// Notes what all such messages have in common.
   ChunkSend(Messaging& messaging, const Message& message, const Spec& spec, const Region& region,
             std::size_t chunk_bytes);
-  ChunkSend(const ChunkSend&) = delete;
-  ChunkSend& operator=(const ChunkSend&) = delete;
-  virtual ~ChunkSend();
+  ~ChunkSend() override;
 
   /// Its receiver is to tell how long it takes, for what the policy has to decide about. Before
   /// anything is reserved.
   void time(const policy::Subject& subject);
 
-  /// What announces the message.
   const wire::Header& header() const { return header_; }
 
-  /// The serial number of the message, for Links::cancel().
-  std::uint64_t message() const { return message_; }
+  /// Makes the message's beginning of the header, which is complete. False where memory is short.
+  bool announce();
+
+  /// Counts in `row` what the data takes and gives. `span`: the call, for the timeline.
+  void count_in(trace::Row& row, trace::Span span);
 
   virtual trace::Way way() const = 0;
 
   /// Why a way between devices was not the shortest.
   virtual trace::Detour detour() const { return trace::Detour::none; }
 
-  /// Lets the data proceed; the header is on its way, or will be. Never waits, neither for a device
-  /// nor for the receiver. True once the program's buffer is free and all has been handed over or
-  /// published, or will not come: see status(), and the receiver learns of it, too. Counts in `row`
-  /// what it took and gave, and raises nothing. `waits_for_more`: the caller waits for something
-  /// else as well, so what is offered to the receiver may be for longer. Not called again once it
-  /// returned true.
-  bool advance(trace::Row& row, bool waits_for_more);
-
-  /// Must somebody call advance() for the receiver to get all of the data? No, where a device
-  /// publishes it by itself, or where it is offered, and the receiver can take it alone.
-  virtual bool needs_host() const = 0;
-
-  /// Is the data offered to the receiver where the program has it?
-  virtual bool is_offered() const { return false; }
-
-  // Once advance() has returned true:
-  virtual Status status() const = 0;
-  virtual std::size_t sent_bytes() const = 0;  ///< of all chunks
+  /// After count_in().
+  bool advance(bool waits_for_more) final;
 
  protected:
   virtual bool proceed(bool waits_for_more) = 0;
+  virtual std::size_t sent_bytes() const = 0;  ///< of all chunks, once proceed() returned true
   virtual std::uint64_t took_ns() const = 0;
 
   /// The chunks will come by `kind`, in the slots from `first` on.
@@ -94,10 +80,11 @@ class ChunkSend {
 
   Messaging& messaging_;
   const int peer_;
-  const std::uint64_t message_;
   wire::Header header_;
 
  private:
+  trace::Row* row_ = nullptr;
+  trace::Span span_;
   std::optional<policy::Subject> subject_;  ///< what the policy learns from it, if anything
   bool is_timed_ = false;
   bool is_over_ = false;

@@ -87,17 +87,28 @@ struct Message {
 
 /// What a message became.
 struct Prepared {
+  std::unique_ptr<ChunkSend> chunks;  ///< its data follows a header; null:
   memory::Buffer memory;              ///< what MPI gets lies there
   const std::byte* data = nullptr;    ///< what MPI gets; null: the program's own buffer
   std::size_t bytes = 0;              ///< of that
-  bool is_frame = false;              ///< a frame, or a header; else the elements
-  std::unique_ptr<ChunkSend> chunks;  ///< which the header announces, and which count themselves
+  bool is_frame = false;              ///< a frame; else the elements
   trace::Reason reason = trace::Reason::none;
   std::uint64_t took_ns = 0;
-  Loss loss;  ///< of a frame, or of what a header announces
+  Loss loss;                  ///< of a frame, or of what a header announces
+  trace::Row* row = nullptr;  ///< where the message was counted
+  trace::Span span;           ///< the sending call; where there are chunks they have it
 };
 
+/// Is it too short to be encoded?
 bool is_short(const Messaging& messaging, const Message& message);
+
+/// Sizes in bytes, both included.
+struct SizeRange {
+  std::size_t first, last;
+};
+
+/// Of messages like this one, those that are short, or not, as it is. Others may be, too.
+SizeRange alike_in_shortness(const Messaging& messaging, const Message& message);
 
 /// Why it goes as it is, whatever that costs; or none.
 trace::Reason reason_before_costs(const Messaging& messaging, const Message& message);

@@ -32,9 +32,9 @@ class OfferedSend final : public ChunkSend {
   bool needs_host() const override { return !is_offered_ && pipeline_ && pipeline_->needs_host(); }
   bool is_offered() const override { return is_offered_; }
   Status status() const override { return status_; }
-  std::size_t sent_bytes() const override { return sent_bytes_; }
 
  private:
+  std::size_t sent_bytes() const override { return sent_bytes_; }
   bool proceed(bool waits_for_more) override;
   bool advance_offer(bool waits_for_more);
   void end(Status status, std::size_t sent_bytes);
@@ -70,7 +70,7 @@ bool OfferedSend::plan(const Elements& elements) {
   const link::Reservation wanted = reservation(region_.device, cut().room(), nullptr);
   if (!link_.reserve(wanted, transfer_) &&
       !(may_go_by_channel(messaging_) &&
-        peer_link_.reserve_bare(peer_, wanted.chunks, message_, transfer_))) {
+        peer_link_.reserve_bare(peer_, wanted.chunks, operation(), transfer_))) {
     return false;
   }
   holds_transfer_ = true;

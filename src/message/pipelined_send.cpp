@@ -22,9 +22,9 @@ class PipelinedSend final : public ChunkSend {
   trace::Way way() const override { return link::way_by(link::Route(header_.route).kind); }
   bool needs_host() const override { return pipeline_->needs_host(); }
   Status status() const override { return pipeline_->status(); }
-  std::size_t sent_bytes() const override { return pipeline_->sent_bytes(); }
 
  private:
+  std::size_t sent_bytes() const override { return pipeline_->sent_bytes(); }
   bool proceed(bool) override { return pipeline_->advance(); }
   bool fill_slots(link::Link& link, link::Transfer& transfer, const Spec& spec, Elements& elements,
                   const SendCall& call);

@@ -47,18 +47,14 @@ void hand_over(memory::Buffer memory, std::size_t bytes, Prepared& prepared) {
   prepared.bytes = bytes;
 }
 
-std::optional<Status> announce(Messaging& messaging, const Message& message, const Choice& choice,
+std::optional<Status> announce(const Message& message, const Choice& choice,
                                std::unique_ptr<ChunkSend> chunks, Prepared& prepared) {
   if (!chunks) return std::nullopt;
   if (encodes(choice)) {
     prepared.loss =
         Loss::of(choice.spec, chunks->header().spec, message.device, prepared.loss.measured);
   }
-  memory::Buffer header = messaging.pool.take(wire::min_frame_bytes);
-  if (!header) return Status::no_memory;
-  wire::close_frame(chunks->header(), messaging.nonce, header.data());
-  hand_over(std::move(header), wire::min_frame_bytes, prepared);
-  prepared.is_frame = true;
+  if (!chunks->announce()) return Status::no_memory;
   prepared.chunks = std::move(chunks);
   return Status::ok;
 }
@@ -95,14 +91,13 @@ std::optional<Status> start(Messaging& messaging, const Message& message, const 
   Devices::Behind& behind = elements.region.behind;
   if (behind && is_pending(*behind)) {
     auto copied = send_by_link(messaging, message, choice.spec, elements, of_peer);
-    if (copied) return announce(messaging, message, choice, std::move(copied), prepared);
+    if (copied) return announce(message, choice, std::move(copied), prepared);
     if (const Status status = await(messaging, message.device, behind); !status.is_ok()) {
       return status;
     }
   }
   behind = nullptr;
-  return announce(messaging, message, choice, send_by_offer(messaging, message, elements),
-                  prepared);
+  return announce(message, choice, send_by_offer(messaging, message, elements), prepared);
 }
 
 }  // namespace zero_copy_get
@@ -118,8 +113,8 @@ Detour probe(const Messaging& messaging, const Message& message, const Choice& c
 template <const link::Attributes& about>
 std::optional<Status> start(Messaging& messaging, const Message& message, const Choice& choice,
                             Elements& elements, Prepared& prepared) {
-  return announce(messaging, message, choice,
-                  send_by_link(messaging, message, choice.spec, elements, about), prepared);
+  return announce(message, choice, send_by_link(messaging, message, choice.spec, elements, about),
+                  prepared);
 }
 
 }  // namespace pipelined
@@ -142,8 +137,7 @@ Detour probe(const Messaging& messaging, const Message& message, const Choice& c
 
 std::optional<Status> start(Messaging& messaging, const Message& message, const Choice& choice,
                             Elements& elements, Prepared& prepared) {
-  return announce(messaging, message, choice, send_by_channel(messaging, message, choice, elements),
-                  prepared);
+  return announce(message, choice, send_by_channel(messaging, message, choice, elements), prepared);
 }
 
 }  // namespace pipelined_by_channel

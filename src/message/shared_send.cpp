@@ -10,10 +10,10 @@ namespace mpress::engine {
 
 SharedSend::SharedSend(Messaging& messaging, const Message& message,
                        std::shared_ptr<OpaqueBlock> opaque, std::span<const int> ranks)
-    : messaging_(messaging),
+    : Send(messaging.links.channel.next_operation()),
+      messaging_(messaging),
       opaque_(std::move(opaque)),
-      operation_(messaging.links.channel.next_operation()),
-      number_(static_cast<std::uint32_t>(messaging.links.channel.tag_of(operation_))),
+      number_(static_cast<std::uint32_t>(messaging.links.channel.tag_of(operation()))),
       begin_ns_(trace::timeline.now()) {
   std::vector<Reader> readers;
   for (const int rank : ranks) readers.push_back({readers.size(), rank});
@@ -78,7 +78,7 @@ bool SharedSend::reserve(link::Link& link, std::span<const Reader> readers, cons
   Chunking cut = opaque_->cut();
   cut.message = number_;
   link::Reservation wanted =
-      reservation(cut, ranks, opaque_->device(), opaque_->longest(), operation_);
+      reservation(cut, ranks, opaque_->device(), opaque_->longest(), operation());
   wanted.is_zero_copy = is_mpi && opaque_->device() == gpu::host;
   // Where nothing else is left. What is there is bounded by the rounds of a call.
   wanted.may_exceed = is_mpi;
@@ -151,7 +151,7 @@ bool SharedSend::needs_host() const {
   return lanes_.empty() || std::ranges::any_of(lanes_, &SendPipeline::needs_host);
 }
 
-bool SharedSend::advance() {
+bool SharedSend::advance(bool) {
   if (is_sent_ || headers_.empty()) return true;
   bool is_over = opaque_->advance();
   for (SendPipeline& lane : lanes_) is_over &= lane.advance();

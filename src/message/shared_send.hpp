@@ -16,6 +16,7 @@
 #include "core/status.hpp"
 #include "link/link.hpp"
 #include "message/message.hpp"
+#include "message/send.hpp"
 #include "pipeline/opaque_block.hpp"
 #include "pipeline/send_pipeline.hpp"
 #include "trace/record.hpp"
@@ -26,34 +27,17 @@ namespace mpress::engine {
 
 struct Messaging;
 
-class SharedSend {
+class SharedSend final : public Send {
  public:
   /// Finds slots for an opaque block, whole or under way, and counts the messages. `message`: the
   /// block where this process has it, to nobody yet; `readers`: ranks in MPI_COMM_WORLD. Where a
   /// device has to encode or to copy what goes in one piece, waits for that.
   SharedSend(Messaging& messaging, const Message& message, std::shared_ptr<OpaqueBlock> opaque,
              std::span<const int> readers);
-  SharedSend(const SharedSend&) = delete;
-  SharedSend& operator=(const SharedSend&) = delete;
 
-  /// What MPI brings a reader, from memory that is here as long as this: a header, or all in a
-  /// frame; nothing, where the block will not come.
-  struct Beginning {
-    std::size_t reader;  ///< the number of one
-    const std::byte* data = nullptr;
-    std::size_t bytes = 0;
-  };
-  const std::vector<Beginning>& beginnings() const { return beginnings_; }
-
-  /// Lets what follows proceed. True once the elements are not needed any more, and all is
-  /// published or will not come: see status(), and the readers learn of it, too.
-  bool advance();
-
-  /// Must somebody call advance() for the readers to get all?
-  bool needs_host() const;
-
-  /// The first failure.
-  Status status() const { return status_; }
+  bool advance(bool waits_for_more) override;
+  bool needs_host() const override;
+  Status status() const override { return status_; }
 
  private:
   struct Reader {
@@ -80,12 +64,10 @@ class SharedSend {
 
   Messaging& messaging_;
   const std::shared_ptr<OpaqueBlock> opaque_;
-  const std::uint64_t operation_;
   const std::uint32_t number_;  ///< of it, in routes and in the timeline
   const std::uint64_t begin_ns_;
   std::deque<SendPipeline> lanes_;  ///< links, each with the readers that it reaches
   std::vector<Header> headers_;
-  std::vector<Beginning> beginnings_;
   std::vector<trace::Span> spans_;  ///< of frames
   bool is_sent_ = false;
   Status status_;

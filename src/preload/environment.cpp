@@ -6,8 +6,10 @@
 
 #include "engine/job/blocking.hpp"
 #include "engine/job/job.hpp"
-#include "engine/p2p/send/protocol_table.hpp"
+#include "message/protocol_table.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/objects/comm_info.hpp"
+#include "mpi/objects/type_info.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -36,12 +38,22 @@ MPRESS_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* pr
 
 int (*mpress::preload::finalize_behind)() = nullptr;
 
+namespace {
+
+void keep_protocols(engine::Job& job) {
+  const auto floats = mpi::type_info(MPI_FLOAT);
+  const auto world = mpi::comm_info(MPI_COMM_WORLD);
+  if (floats && world) engine::keep_protocol_table(job, *floats, *world);
+}
+
+}  // namespace
+
 /// A tool that is loaded behind mpress reports in its own, and calls PMPI_Finalize, which comes
 /// here again.
 MPRESS_EXPORT int MPI_Finalize() {
   static std::atomic<bool> is_under_way{false};
   engine::Job* const job = engine::has_started() ? engine::active_job() : nullptr;
-  if (job && !is_under_way) engine::keep_protocol_table(*job);
+  if (job && !is_under_way) keep_protocols(*job);
   engine::stop_progress_thread();
   const auto behind = preload::finalize_behind;
   return behind && !is_under_way.exchange(true) ? behind() : mpi::calls().Finalize();

@@ -39,7 +39,7 @@ int isend(const SendCall& counted, ImmediateSend call, const engine::SendArgumen
   engine::Outgoing out = engine::prepare_send(*job, counted, given);
   if (out.error != MPI_SUCCESS) return out.error;
   const engine::SendArguments& use = out.arguments;
-  if (!out.frame) {
+  if (out.is_raw()) {
     return call(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
   }
   return engine::send_later(*job, std::move(out), call, tag, request);

@@ -91,7 +91,6 @@ struct Sending {
   std::unique_ptr<loopback::Strided> layout;
   std::shared_ptr<loopback::Memory> memory;
   std::unique_ptr<engine::ChunkSend> chunks;
-  trace::Row* row = nullptr;
   bool is_patient = true;  ///< offers stay open
 };
 
@@ -182,7 +181,10 @@ class Player {
     if (encodes || message.device != gpu::host) {
       CHECK(engine::prepare(rank_, message, choice, prepared).is_ok());
     }
-    if (prepared.data) {
+    if (prepared.chunks) {
+      const engine::Send::Beginning header = prepared.chunks->beginnings().front();
+      envelope.beginning.assign(header.data, header.data + header.bytes);
+    } else if (prepared.data) {
       envelope.beginning.assign(prepared.data, prepared.data + prepared.bytes);
     } else {
       CHECK(message.device == gpu::host);
@@ -193,7 +195,7 @@ class Player {
     game_.mail.leave(to, std::move(envelope));
     if (!prepared.chunks) return;
     one.chunks = std::move(prepared.chunks);
-    one.row = &rank_.record.row({trace::Direction::send, trace::Op::send, to});
+    one.chunks->count_in(rank_.record.row({trace::Direction::send, trace::Op::send, to}), {});
     one.is_patient = !member_.one_in(4);
     sending_.push_back(std::move(one));
   }
@@ -237,7 +239,7 @@ class Player {
 
   bool advance(Sending& one) {
     const bool was_offered = one.chunks->is_offered();
-    if (!one.chunks->advance(*one.row, one.is_patient)) return false;
+    if (!one.chunks->advance(one.is_patient)) return false;
     CHECK(one.chunks->status().is_ok());
     if (was_offered) ++game_.lent;
     return true;

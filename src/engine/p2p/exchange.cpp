@@ -126,8 +126,8 @@ class Exchange {
 
 /// False where the data's header did not leave: nothing is sent.
 bool Exchange::start_operation() {
-  operation_ = std::make_shared<SendOperation>(job_, std::move(out_));
-  sent_code_ = operation_->start(mpi::counted::Isend, send_tag_);
+  operation_ = std::make_shared<SendOperation>(job_, std::move(out_.data), out_.comm);
+  sent_code_ = operation_->start(mpi::counted::Isend, out_, send_tag_);
   is_sending_ = sent_code_ == MPI_SUCCESS && operation_->is_announced();
   return is_sending_;
 }
@@ -257,7 +257,7 @@ int exchange(Job& job, const SendArguments& send, int send_tag, const ReceiveArg
 Outgoing set_aside(Job& job, Op op, const SendArguments& send) {
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(send.type);
   Outgoing out = prepare_send(job, {op, Family::sendrecv, false}, send);
-  if (out.error != MPI_SUCCESS || out.frame || !type || send.count <= 0) return out;
+  if (out.error != MPI_SUCCESS || !out.is_raw() || !type || send.count <= 0) return out;
   if (!send.buffer && type->contiguous) return out;  // MPI will refuse
   const std::size_t bytes = static_cast<std::size_t>(send.count) * type->size;
   out.frame = pack_elements(job, send, bytes);

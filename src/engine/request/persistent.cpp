@@ -93,7 +93,7 @@ int PersistentSend::start(Job& job, MPI_Request* request) {
   Outgoing out = prepare_send(job, call_, arguments_);
   if (out.error != MPI_SUCCESS) return out.error;
   set_active(true);
-  if (!out.frame) return mpi::calls().Start(request);
+  if (out.is_raw()) return mpi::calls().Start(request);
   Started started;
   const int code = start_send(job, std::move(out), send_, tag_, &stand_in_, &started);
   operation_ = std::move(started.operation);

@@ -308,7 +308,7 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers, La
   note(sending.code);
   if (sending.begun) {
     Message message{false, sending_};
-    message.opaque = std::move(sending.begun);
+    message.send = std::move(sending.begun);
     messages_.push_back(std::move(message));
     return;
   }
@@ -345,8 +345,8 @@ void Runner::start(Departure&& departure) {
   Message message{false, sending_, departure.to};
   int code = MPI_SUCCESS;
   if (out.data) {
-    message.send = std::make_shared<SendOperation>(job_, std::move(out));
-    code = message.send->start(mpi::counted::Isend, tag_);
+    message.send = std::make_shared<SendOperation>(job_, std::move(out.data), out.comm);
+    code = message.send->start(mpi::counted::Isend, out, tag_);
   } else {
     const SendArguments& use = out.arguments;
     code = mpi::counted::Isend(use.buffer, use.count, use.type, use.destination, tag_, use.comm,
@@ -389,9 +389,8 @@ bool Runner::is_all_coming() const {
 }
 
 bool Runner::needs_host() const {
-  return std::any_of(messages_.begin(), messages_.end(), [](const Message& one) {
-    return (one.send && one.send->needs_host()) || (one.opaque && one.opaque->needs_host());
-  });
+  return std::any_of(messages_.begin(), messages_.end(),
+                     [](const Message& one) { return one.send && one.send->needs_host(); });
 }
 
 void Runner::look() {
@@ -418,14 +417,10 @@ bool Runner::is_over(Message& message) {
   if (message.send) {
     if (!message.send->advance()) return false;
     note(message.send->ending().code);
-    if (takes_turns() && is_by_mpi(message.peer)) {
-      leaving_.push_back({message.send->message(), message.peer});
+    const bool has_one_reader = message.peer != MPI_PROC_NULL;
+    if (has_one_reader && takes_turns() && is_by_mpi(message.peer)) {
+      leaving_.push_back({message.send->operation(), message.peer});
     }
-    return true;
-  }
-  if (message.opaque) {
-    if (!message.opaque->advance()) return false;
-    note(message.opaque->code());
     return true;
   }
   ReceiveRequest* const entry = message.receive.get();
@@ -460,7 +455,7 @@ bool Runner::wait_in_mpi() {
   Message* oldest = nullptr;
   for (Message& message : messages_) {
     // Also one whose data follows what has come.
-    if (message.send || message.opaque || message.is_complete) return false;
+    if (message.send || message.is_complete) return false;
     if (!oldest || message.round < oldest->round) oldest = &message;
   }
   if (have_all_begun()) {

@@ -15,7 +15,6 @@
 #include "engine/coll/blocks/shared_blocks.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
-#include "engine/p2p/send/block_send.hpp"
 #include "engine/p2p/send/send.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
@@ -96,8 +95,7 @@ class Runner {
     std::size_t bytes = 0;                              ///< of one that is received, as elements
     MPI_Request request = MPI_REQUEST_NULL;             ///< MPI's, unless `send` has it
     std::shared_ptr<ReceiveRequest> receive = nullptr;  ///< what comes may be a frame
-    std::shared_ptr<SendOperation> send = nullptr;      ///< its data follows a header
-    std::shared_ptr<BlockSend> opaque = nullptr;        ///< to several ranks
+    std::shared_ptr<SendOperation> send = nullptr;      ///< its data travels apart
     memory::Buffer frame = {};
     std::optional<schedule::Block> block = {};  ///< of one that is received
     bool is_complete = false;                   ///< for MPI, which gave `status` and `code`

@@ -132,7 +132,7 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
     opaque = hold_block(job_, call, arguments, readers);
     if (!opaque) return {nullptr, shared.reason};
   }
-  return {std::make_shared<BlockSend>(job_, call, arguments, opaque, readers, tag)};
+  return {send_block(job_, call, arguments, opaque, readers, tag)};
 }
 
 /// A block that this rank gets, too; null where that is not encoded with a loss.

@@ -4,8 +4,8 @@
 
 #include "core/staging.hpp"
 #include "engine/job/job.hpp"
+#include "message/shared_send.hpp"
 #include "mpi/calls/counted.hpp"
-#include "mpi/peek.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -45,37 +45,18 @@ std::shared_ptr<OpaqueBlock> hold_block(Job& job, const SendCall& call,
   return block.message ? hold_block(job, *block.message, block.ranks) : nullptr;
 }
 
-BlockSend::BlockSend(Job& job, const SendCall& call, const SendArguments& arguments,
-                     std::shared_ptr<OpaqueBlock> opaque, std::span<const int> readers, int tag)
-    : job_(job) {
+std::shared_ptr<SendOperation> send_block(Job& job, const SendCall& call,
+                                          const SendArguments& arguments,
+                                          std::shared_ptr<OpaqueBlock> opaque,
+                                          std::span<const int> readers, int tag) {
   const ElementType element = opaque->cut().type;
   const Block block(job, call, arguments, readers, Location{opaque->device(), true});
   if (!block.message) mpi::fatal("a block has no type, or no communicator");
-  send_.emplace(job, *block.message, std::move(opaque), block.ranks);
-  note(job.code_of(send_->status()));
-  for (const auto& [reader, data, bytes] : send_->beginnings()) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    note(mpi::counted::Isend(data, static_cast<MPI_Count>(bytes / element_size(element)),
-                             element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE, readers[reader],
-                             tag, arguments.comm, &request));
-    if (request != MPI_REQUEST_NULL) requests_.push_back(request);
-  }
-}
-
-/// While the data waits for its readers they may wait for headers that MPI has not sent yet.
-bool BlockSend::advance() {
-  if (!send_) return true;
-  const bool is_sent = send_->advance();
-  std::erase_if(requests_, [this](MPI_Request& request) {
-    int sent = 0;
-    const int code = mpi::test(&request, &sent, MPI_STATUS_IGNORE);
-    note(code);
-    return code != MPI_SUCCESS || sent != 0;
-  });
-  if (!is_sent || !requests_.empty()) return false;
-  note(job_.code_of(send_->status()));
-  send_.reset();
-  return true;
+  auto send = std::make_unique<SharedSend>(job, *block.message, std::move(opaque), block.ranks);
+  auto operation = std::make_shared<SendOperation>(job, std::move(send), nullptr);
+  const Items items{element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE, element_size(element)};
+  operation->start(mpi::counted::Isend, items, readers, arguments.comm, tag);
+  return operation;
 }
 
 }  // namespace mpress::engine

@@ -5,32 +5,11 @@
 
 #include "core/staging.hpp"
 #include "engine/job/job.hpp"
-#include "engine/p2p/standing.hpp"
-#include "gpu/loaded_gpu.hpp"
-#include "link/route.hpp"
-#include "message/message.hpp"
+#include "message/decision.hpp"
 #include "mpi/peek.hpp"
 
 namespace mpress::engine {
 namespace {
-
-using trace::Reason;
-
-/// Counts a message as it goes to MPI, in a call that began at `begin_ns`.
-void count_message(Job& job, const Message& message, Codec codec, Reason reason,
-                   std::size_t wire_bytes, std::uint64_t begin_ns, Outgoing& outgoing,
-                   const Loss& loss = {}) {
-  Departure departure{codec, reason};
-  departure.loss = loss;
-  if (const ChunkSend* data = outgoing.data.get()) {
-    departure.way = data->way();
-    departure.of_peer = data->detour();
-    departure.number = link::Route(data->header().route).number;
-  }
-  departure.wire_bytes = wire_bytes;
-  departure.begin_ns = begin_ns;
-  outgoing.row = &count(job, message, departure, outgoing.span);
-}
 
 /// Is a message decided about by its kind alone, and has it a buffer?
 bool is_plain(const SendCall& call, const SendArguments& arguments) {
@@ -73,70 +52,9 @@ Message message_on_host(const SendCall& call, const SendArguments& arguments,
                     bytes_of(arguments, *handles.type), {gpu::host, true});
 }
 
-/// Does it matter where a message lies? Of those that MPI takes from devices as they are: not where
-/// it is too short to be encoded, and MPI may have it; nor where no rank looks for frames.
-bool matters_where(const Job& job, const Message& message, bool is_short) {
-  if (message.bytes == 0) return false;
-  if (packs_for_mpi(job, message.layout)) return true;
-  if (is_short) return takes_raw(job, message);
-  return job.watches_receives() || message.call.coding;
-}
-
-/// Does MPI get a message as the program has it, without any work of mpress's?
-bool is_left_to_mpi(const Job& job, const Message& message, const Choice& choice) {
-  if (choice.spec.codec != Codec::none || choice.timing == policy::Timing::raw) return false;
-  if (message.device == gpu::host) return true;
-  return !takes_raw(job, message) && !packs_for_mpi(job, message.layout);
-}
-
-Standing::Kind kind_of(const SendCall& call, const SendArguments& arguments) {
-  return {call.op, arguments.destination, arguments.comm, arguments.type, arguments.count};
-}
-
-/// How many messages may go to MPI like one that did so for this reason.
-std::uint32_t lasting(Reason reason) {
-  switch (reason) {
-    case Reason::disabled:
-    case Reason::type: return Standing::always;
-    case Reason::threshold:
-    case Reason::policy:
-    case Reason::unknown: return Standing::some;
-    default: return 0;
-  }
-}
-
-/// Does the policy learn a link by messages that go as this one does?
-bool tells_of_link(const Job& job, const Message& message, Reason reason) {
-  return (reason == Reason::policy || reason == Reason::unknown) && message.device == gpu::host &&
-         job.timings.may_come(message.bytes) &&
-         job.policy.rate(job.endpoints.peer_of(message.peer)) != 0;
-}
-
-/// Would MPI get a message, which it gets for this reason, also if it lay elsewhere? Asked of MPIs
-/// that take memory of devices. The question teaches the policy nothing.
-bool is_left_wherever_it_is(const Job& job, const Message& message, Reason reason) {
-  if (takes_raw(job, message) || packs_for_mpi(job, message.layout)) return false;
-  if (reason != Reason::policy && reason != Reason::unknown) return true;  // whatever the place
-  if (!job.watches_receives()) return true;
-  Message there = message;
-  constexpr int any_device = 0;
-  there.device = message.device == gpu::host ? any_device : gpu::host;
-  const Codec wanted = wanted_spec(job, message).codec;
-  return job.policy.is_raw_by_costs(glance_at_subject(job, there, wanted));
-}
-
-/// Lets the decision about a message that MPI gets as it is stand for those like it. `is_placed`:
-/// it was looked up where the message lies.
-void let_stand(const Job& job, const SendArguments& arguments, const Message& message,
-               Reason reason, bool is_placed, const Outgoing& outgoing, std::uint64_t changes) {
-  const std::uint32_t left = lasting(reason);
-  if (left == 0 || !is_plain(message.call, arguments) || trace::timeline.is_on()) return;
-  if (tells_of_link(job, message, reason)) return;
-  const bool on_host_alone = is_placed && !gpu::in_use();
-  const bool is_certain = !is_placed || on_host_alone;
-  if (!is_certain && !(job.gpu_aware && is_left_wherever_it_is(job, message, reason))) return;
-  Standing::keep(kind_of(message.call, arguments),
-                 {left, message.bytes, outgoing.row, on_host_alone}, changes);
+CachedDecision::Key key_of(const SendCall& call, const SendArguments& arguments) {
+  return {call.op, arguments.destination, mpi::handle_bits(arguments.comm),
+          mpi::handle_bits(arguments.type), arguments.count};
 }
 
 /// Keeps a frame until MPI is done with it; null where that is so already, and MPI may have handed
@@ -162,47 +80,36 @@ void count_wait(trace::Row& row, trace::Op op, std::uint64_t begin_ns) {
   trace::note_wait(op, begin_ns, end);
 }
 
-/// A message that becomes another one for MPI: the elements of `bytes` bytes at `data`.
-void replace(const mpi::TypeInfo& type, const void* data, std::size_t bytes, SendArguments& use) {
-  use.buffer = data;
-  if (type.contiguous && !type.element) {
-    use.count = static_cast<MPI_Count>(bytes / type.size);
-  } else {
-    use.type = type.packed_type();
-    use.count = static_cast<MPI_Count>(bytes / type.packed_unit());
-  }
+Items items_of(const mpi::TypeInfo& type, MPI_Datatype given) {
+  if (type.contiguous && !type.element) return {given, type.size};
+  return {type.packed_type(), type.packed_unit()};
 }
 
-/// Prepares a message that is more than a call of MPI's, and counts it. An error is raised.
-void prepare_with_work(Job& job, const SendArguments& arguments, const Message& message,
-                       const Choice& choice, std::uint64_t begin_ns, Outgoing& outgoing) {
+/// Makes of a message what MPI gets in its place, and counts it. An error is raised.
+void prepare_with_work(Job& job, const Message& like, const Choice& choice, std::uint64_t begin_ns,
+                       Outgoing& outgoing) {
   // The same objects as at the quick look, which may end with any call of MPI's from here on.
-  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
-  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(arguments.comm);
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(outgoing.arguments.type);
+  std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(outgoing.arguments.comm);
   Prepared prepared;
-  prepared.reason = choice.reason;
-  const Status status = prepare(job, message, choice, prepared);
-  if (!status.is_ok()) {
+  if (const Status status = prepare_counted(job, like, choice, begin_ns, prepared);
+      !status.is_ok()) {
     outgoing.error = comm->raise(job.code_of(status));
     return;
   }
-  outgoing.data = std::move(prepared.chunks);
-  if (outgoing.data) outgoing.comm = comm;
-  const bool is_encoded = choice.spec.codec != Codec::none && prepared.is_frame;
-  if (is_encoded) {
-    tell_error(message.call, prepared.loss.measured);
-    outgoing.loss = prepared.loss;
+  outgoing.row = prepared.row;
+  outgoing.span = std::move(prepared.span);
+  const Items items = items_of(*type, outgoing.arguments.type);
+  if (prepared.chunks) {
+    outgoing.data = std::move(prepared.chunks);
+    outgoing.comm = std::move(comm);
+    outgoing.items = items;
+  } else if (prepared.data) {
+    outgoing.frame = std::move(prepared.memory);
+    outgoing.arguments.buffer = prepared.data;
+    outgoing.arguments.count = static_cast<MPI_Count>(prepared.bytes / items.unit);
+    outgoing.arguments.type = items.type;
   }
-  count_message(job, message, is_encoded ? choice.spec.codec : Codec::none, prepared.reason,
-                prepared.is_frame ? prepared.bytes : message.bytes, begin_ns, outgoing,
-                outgoing.loss);
-  trace::add(outgoing.row->encode_ns, prepared.took_ns);
-  if (message.outcome && (prepared.data || outgoing.data)) {
-    message.outcome->add(outgoing.loss.told());
-  }
-  if (!prepared.data) return;
-  outgoing.frame = std::move(prepared.memory);
-  replace(*type, prepared.data, prepared.bytes, outgoing.arguments);
 }
 
 }  // namespace
@@ -235,25 +142,15 @@ trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments&
   job.devices.look(arguments.buffer);
   job.timings.collect();  // which may call MPI, and so comes before the quick looks
   if (!is_plain(call, arguments)) return nullptr;
-  const Standing* const standing = Standing::find(kind_of(call, arguments));
-  if (!standing) return nullptr;
-  standing->count();
-  return &standing->row();
+  const CachedDecision* const cached = CachedDecision::find(key_of(call, arguments));
+  return cached ? &cached->count(arguments.count) : nullptr;
 }
 
-std::optional<Reason> certain_reason(const Job& job, const SendCall& call,
-                                     const SendArguments& arguments) {
+std::optional<trace::Reason> certain_reason(const Job& job, const SendCall& call,
+                                            const SendArguments& arguments) {
   const Handles handles = glance_at(arguments);
   if (!handles.comm) return std::nullopt;
-  const Message message = message_on_host(call, arguments, handles);
-  const Reason reason = reason_before_costs(job, message);
-  if (reason != Reason::none) return reason;
-  if (call.coding && call.coding->is_decided) return std::nullopt;
-  if (!job.watches_receives()) return Reason::policy;
-  if (tells_of_link(job, message, Reason::policy)) return std::nullopt;
-  const Codec wanted = wanted_spec(job, message).codec;
-  if (!job.policy.is_raw_by_costs(glance_at_subject(job, message, wanted))) return std::nullopt;
-  return Reason::policy;
+  return certain_reason(job, message_on_host(call, arguments, handles));
 }
 
 Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& arguments) {
@@ -265,35 +162,38 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   outgoing.row = count_as_before(job, call, arguments);
   if (outgoing.row) return outgoing;
   const std::uint64_t begin = trace::timeline.now();
-  const std::uint64_t changes = Standing::now();
+  const std::uint64_t changes = CachedDecision::now();
   const Handles handles = glance_at(arguments);
   if (!handles.comm) return outgoing;
   Message message = message_on_host(call, arguments, handles);
-  const bool too_short = is_short(job, message);
-  const bool is_placed = matters_where(job, message, too_short);
-  if (is_placed) {
-    const Location location = locate(job, arguments.buffer, message.layout);
-    message.device = location.device;
-    message.is_readable = location.is_readable;
-  }
-  Choice choice{no_codec(), Reason::threshold};
-  if (!too_short || message.device != gpu::host) choice = choose(job, message);
-  if (is_left_to_mpi(job, message, choice)) {
-    count_message(job, message, Codec::none, choice.reason, message.bytes, begin, outgoing);
-    let_stand(job, arguments, message, choice.reason, is_placed, outgoing, changes);
+  const Decision decision = decide(job, message);
+  if (decision.is_plain) {
+    trace::Row& row = count_plain(job, message, decision.choice.reason, begin, outgoing.span);
+    outgoing.row = &row;
+    if (arguments.buffer) {
+      keep_decision(job, key_of(call, arguments), message, decision, row, changes);
+    }
     return outgoing;
   }
   if (call.op.algorithm == 0) {  // a collective call has waited for it
     outgoing.asked_of = message.device;
     outgoing.behind = message.behind = default_work(message.device);
   }
-  prepare_with_work(job, arguments, message, choice, begin, outgoing);
+  prepare_with_work(job, message, decision.choice, begin, outgoing);
   return outgoing;
 }
 
-int SendOperation::start(ImmediateSend send, int tag) {
-  const SendArguments& use = outgoing_.arguments;
-  return send(use.buffer, use.count, use.type, use.destination, tag, use.comm, &header_);
+int SendOperation::start(ImmediateSend send, const Items& items, std::span<const int> readers,
+                         MPI_Comm comm, int tag) {
+  for (const Send::Beginning& one : send_->beginnings()) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = send(one.data, static_cast<MPI_Count>(one.bytes / items.unit), items.type,
+                          readers[one.reader], tag, comm, &request);
+    if (header_code_ == MPI_SUCCESS) header_code_ = code;
+    if (request != MPI_REQUEST_NULL) headers_.push_back(request);
+  }
+  is_header_raised_ = header_code_ != MPI_SUCCESS;
+  return header_code_;
 }
 
 void SendOperation::open_request(MPI_Request* request) {
@@ -303,34 +203,37 @@ void SendOperation::open_request(MPI_Request* request) {
 
 bool SendOperation::advance_data() {
   if (is_sent_) return true;
-  is_sent_ = outgoing_.data->advance(*outgoing_.row, !is_awaited_.load(std::memory_order_relaxed));
-  is_offered_.store(!is_sent_ && outgoing_.data->is_offered(), std::memory_order_relaxed);
+  is_sent_ = send_->advance(!is_awaited_.load(std::memory_order_relaxed));
+  is_offered_.store(!is_sent_ && send_->is_offered(), std::memory_order_relaxed);
   job_.chunks.follow();
-  if (is_sent_) outgoing_.span.add_wire_bytes(outgoing_.data->sent_bytes());
   return is_sent_;
 }
 
-bool SendOperation::advance_header() {
-  if (header_ == MPI_REQUEST_NULL) return true;
-  int sent = 0;
-  MPI_Status status;
-  header_code_ = mpi::test(&header_, &sent, &status, &is_header_raised_);
-  if (header_code_ != MPI_SUCCESS) {
-    header_ = MPI_REQUEST_NULL;
-  } else if (!sent) {
-    return false;
-  } else if (has_request_) {
-    int cancelled = 0;
-    mpi::calls().Test_cancelled(&status, &cancelled);
-    mpi::calls().Status_set_cancelled(&request_.status(), cancelled);
-  }
-  return true;
+bool SendOperation::advance_headers() {
+  std::erase_if(headers_, [this](MPI_Request& header) {
+    int sent = 0;
+    MPI_Status status;
+    bool is_raised = false;
+    const int code = mpi::test(&header, &sent, &status, &is_raised);
+    if (code != MPI_SUCCESS) {
+      if (header_code_ == MPI_SUCCESS) is_header_raised_ = is_raised;
+      if (header_code_ == MPI_SUCCESS) header_code_ = code;
+      return true;
+    }
+    if (sent && has_request_) {
+      int cancelled = 0;
+      mpi::calls().Test_cancelled(&status, &cancelled);
+      mpi::calls().Status_set_cancelled(&request_.status(), cancelled);
+    }
+    return sent != 0;
+  });
+  return headers_.empty();
 }
 
 /// The data comes first: its receiver may have been found by now, and the header may wait for one.
 bool SendOperation::advance() {
   const bool is_sent = advance_data();
-  if (!advance_header() || !is_sent) return false;
+  if (!advance_headers() || !is_sent) return false;
   if (std::exchange(has_request_, false)) request_.finish();
   return true;
 }
@@ -341,24 +244,25 @@ int SendOperation::raise() const {
 }
 
 Ending SendOperation::finish(Job& job, MPI_Status& status) {
-  recall_data(job, message(), status);
+  recall_data(job, operation(), status);
   return ending();
 }
 
 Ending SendOperation::ending() const {
   if (header_code_ != MPI_SUCCESS) {
-    return {header_code_, is_header_raised_ ? nullptr : outgoing_.comm};
+    return {header_code_, is_header_raised_ ? nullptr : comm_};
   }
-  const int code = job_.code_of(outgoing_.data->status());
-  return {code, code == MPI_SUCCESS ? nullptr : outgoing_.comm};
+  const int code = job_.code_of(send_->status());
+  return {code, code == MPI_SUCCESS ? nullptr : comm_};
 }
 
 int SendOperation::cancel(MPI_Request*) {
-  return header_ != MPI_REQUEST_NULL ? mpi::calls().Cancel(&header_) : MPI_SUCCESS;
+  return headers_.empty() ? MPI_SUCCESS : mpi::calls().Cancel(&headers_.front());
 }
 
 void SendOperation::abandon() {
-  if (header_ != MPI_REQUEST_NULL) mpi::calls().Request_free(&header_);
+  for (MPI_Request& header : headers_) mpi::calls().Request_free(&header);
+  headers_.clear();
   if (std::exchange(has_request_, false)) request_.finish();
 }
 
@@ -385,17 +289,17 @@ int send_now(Job& job, const Outgoing& out, BlockingSend call, ImmediateSend sta
 int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag) {
   trace::Row& row = *outgoing.row;
   const trace::Op op = outgoing.op;
-  SendOperation operation(job, std::move(outgoing));
-  const int code = operation.start(send, tag);
+  SendOperation operation(job, std::move(outgoing.data), outgoing.comm);
+  const int code = operation.start(send, outgoing, tag);
   if (code != MPI_SUCCESS || !operation.is_announced()) return code;
   operation.await(true);
   job.progress.wait_until([&] {
     if (operation.advance_data()) return true;
-    operation.advance_header();
+    operation.advance_headers();
     return false;
   });
   const std::uint64_t begin = trace::now_ns();
-  MPI_Request header = operation.release_header();
+  MPI_Request header = operation.release_request();
   const int sent = wait_for(job, &header, MPI_STATUS_IGNORE);
   job.links.channel.outbox.flush();
   count_wait(row, op, begin);
@@ -404,8 +308,8 @@ int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag) {
 
 int start_send(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Request* request,
                Started* started) {
+  const SendArguments& use = outgoing.arguments;
   if (!outgoing.data) {
-    const SendArguments& use = outgoing.arguments;
     if (outgoing.frame) *request = MPI_REQUEST_NULL;
     const int code = send(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
     if (code == MPI_SUCCESS && outgoing.frame && *request != MPI_REQUEST_NULL) {
@@ -414,8 +318,9 @@ int start_send(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Req
     return code;
   }
   const bool buffer_stays = outgoing.buffer_stays;
-  const auto operation = std::make_shared<SendOperation>(job, std::move(outgoing));
-  const int code = operation->start(send, tag);
+  const auto operation =
+      std::make_shared<SendOperation>(job, std::move(outgoing.data), outgoing.comm);
+  const int code = operation->start(send, outgoing, tag);
   if (code != MPI_SUCCESS || !operation->is_announced()) return code;
   // The program may compute for long without a call, so what needs this process's host is done at
   // once where no thread makes progress.
@@ -430,8 +335,8 @@ int start_send(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Req
   }
   // MPI itself tells of the rest.
   const int raised = operation->raise();
-  *request = operation->release_header();
-  started->frame = keep_frame(*request, operation->release_frame(), operation->message());
+  *request = operation->release_request();
+  started->frame = keep_frame(*request, operation->release_frame(), operation->operation());
   return raised;
 }
 

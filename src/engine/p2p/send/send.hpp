@@ -3,14 +3,16 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "core/asked.hpp"
 #include "core/devices.hpp"
 #include "engine/request/finished_request.hpp"
 #include "engine/request/request.hpp"
 #include "memory/buffer_pool.hpp"
-#include "message/chunk_send.hpp"
 #include "message/message.hpp"
+#include "message/send.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "trace/record.hpp"
@@ -35,22 +37,30 @@ struct SendArguments {
 Message message_of(const SendCall& call, const SendArguments& arguments, const mpi::TypeInfo& type,
                    const mpi::CommInfo& comm, int peer, std::size_t bytes, const Location& place);
 
+/// How MPI gets what a message became: items of a type, of `unit` bytes each.
+struct Items {
+  MPI_Datatype type;
+  std::size_t unit;
+};
+
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest
 /// ends with the sending call, which is what the timeline shows of the message.
 struct Outgoing {
   SendArguments arguments;
-  memory::Buffer frame;  ///< empty: the message goes raw
-  /// Set where the frame is only a header, and the data follows: see SendOperation.
-  std::unique_ptr<ChunkSend> data;
+  memory::Buffer frame;                 ///< what they name, where that is not the program's
+  std::unique_ptr<Send> data;           ///< set: MPI gets its beginning, by a SendOperation
+  Items items{};                        ///< of that
   std::shared_ptr<mpi::CommInfo> comm;  ///< where there is data: the message's
   int error = MPI_SUCCESS;              ///< has been raised
   trace::Op op = trace::Op::send;       ///< the sending call's
   bool buffer_stays = false;            ///< as SendCall says
   trace::Row* row = nullptr;            ///< the message's line in the statistics; null: not counted
   trace::Span span;                     ///< the sending call
-  Loss loss;                            ///< of what is encoded
   int asked_of = gpu::host;             ///< the device that default_work() was asked of
   Devices::Behind behind = nullptr;     ///< and what it told
+
+  /// Does MPI get the message as the program has it?
+  bool is_raw() const { return !frame && !data; }
 };
 
 /// The elements of a message in the order of its type map, without gaps; empty where packing
@@ -75,25 +85,34 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
 using ImmediateSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm,
                               MPI_Request*);
 
-/// A send whose header goes to MPI and whose data follows by a link. It is over when MPI is done
-/// with the header, and the program's buffer is free.
+/// A message whose beginnings go to MPI, one for each reader, and whose data travels apart. It is
+/// over when MPI is done with them, and the program's buffer is free.
 class SendOperation final : public Request {
  public:
-  SendOperation(Job& job, Outgoing outgoing)
-      : job_(job), outgoing_(std::move(outgoing)), is_offered_(outgoing_.data->is_offered()) {}
+  /// `comm`: whose handler gets an error of the data; null: the caller sees to it.
+  SendOperation(Job& job, std::unique_ptr<Send> send, std::shared_ptr<mpi::CommInfo> comm)
+      : job_(job),
+        send_(std::move(send)),
+        comm_(std::move(comm)),
+        is_offered_(send_->is_offered()) {}
 
-  /// Hands the header to MPI. Returns MPI's error code; what it raised is raised.
-  int start(ImmediateSend send, int tag);
+  /// Hands the beginnings to MPI; `readers` are ranks of `comm`. Returns MPI's first error code;
+  /// what it raised is raised.
+  int start(ImmediateSend send, const Items& items, std::span<const int> readers, MPI_Comm comm,
+            int tag);
+  int start(ImmediateSend send, const Outgoing& of, int tag) {
+    return start(send, of.items, {&of.arguments.destination, 1}, of.arguments.comm, tag);
+  }
 
-  /// After start(): whether MPI has the header. MPICH's call may return success without, once a
+  /// After start(): whether MPI has a header. MPICH's call may return success without, once a
   /// handler of the program's was called; then there is nothing to be done.
-  bool is_announced() const { return header_ != MPI_REQUEST_NULL; }
+  bool is_announced() const { return !headers_.empty(); }
 
   /// After that: gives the program a request that completes with this operation.
   void open_request(MPI_Request* request);
 
   bool advance() override;
-  bool needs_host() const override { return !is_sent_ && outgoing_.data->needs_host(); }
+  bool needs_host() const override { return !is_sent_ && send_->needs_host(); }
   bool may_be_late(const Job&) const override { return true; }
   bool only_mpress_completes() const override { return true; }
   void await(bool alone) override { is_awaited_.store(alone, std::memory_order_relaxed); }
@@ -108,17 +127,19 @@ class SendOperation final : public Request {
   /// proceed. True once the program's buffer is free.
   bool advance_data();
 
-  /// Lets MPI proceed with the header; true once it is sent. While data waits, too: its receiver
+  /// Lets MPI proceed with the headers; true once they are sent. While data waits, too: its reader
   /// may wait for the header, which MPI need not have sent when the send began.
-  bool advance_header();
+  bool advance_headers();
 
   /// Is the program's buffer free?
   bool is_sent() const { return is_sent_; }
 
-  /// The request of the header, for a caller who completes it in place of this operation.
-  MPI_Request release_header() { return std::exchange(header_, MPI_REQUEST_NULL); }
-  memory::Buffer release_frame() { return std::move(outgoing_.frame); }
-  std::uint64_t message() const { return outgoing_.data->message(); }
+  // Of a message to one reader, for a caller who completes the header in place of this operation.
+  MPI_Request release_request() {
+    return headers_.empty() ? MPI_REQUEST_NULL : std::exchange(headers_.front(), MPI_REQUEST_NULL);
+  }
+  memory::Buffer release_frame() { return send_->release_header(); }
+  std::uint64_t operation() const { return send_->operation(); }
 
   /// Once the data is sent: raises what went wrong with it, or with the header, once. Returns the
   /// error code.
@@ -126,8 +147,9 @@ class SendOperation final : public Request {
 
  private:
   Job& job_;
-  Outgoing outgoing_;
-  MPI_Request header_ = MPI_REQUEST_NULL;
+  const std::unique_ptr<Send> send_;
+  const std::shared_ptr<mpi::CommInfo> comm_;
+  std::vector<MPI_Request> headers_;  ///< of MPI's, that are not over
   int header_code_ = MPI_SUCCESS;
   bool is_header_raised_ = false;  ///< by MPI: what went wrong
   bool is_sent_ = false;

@@ -1,17 +1,15 @@
-#include "engine/p2p/send/protocol_table.hpp"
+#include "message/protocol_table.hpp"
 
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <fstream>
 #include <locale>
-#include <memory>
 #include <vector>
 
 #include "codec/float_environment.hpp"
-#include "engine/job/job.hpp"
-#include "engine/p2p/send/send.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "message/messaging.hpp"
 #include "message/protocols.hpp"
 #include "trace/message.hpp"
 
@@ -21,24 +19,24 @@ namespace {
 constexpr std::size_t least = sizeof(float);
 constexpr std::size_t most = 1u << 30;
 
-/// The objects that a message of MPI_Send's refers to.
+/// What messages of MPI_Send's refer to.
 struct Sender {
-  Job& job;
-  std::shared_ptr<const mpi::TypeInfo> type;
-  std::shared_ptr<const mpi::CommInfo> comm;
+  Messaging& messaging;
+  const Layout& type;
+  const CommSettings& comm;
   int peer;
   int device;
 };
 
 /// What is decided about messages of one size.
-struct Decision {
+struct Prediction {
   const Protocol* protocol;
   Choice choice;
   policy::Peer path;
   policy::Policy::Forecast forecast;
   std::vector<trace::Detour> refusals;  ///< of the protocols before that one
 
-  bool is_like(const Decision& other) const {
+  bool is_like(const Prediction& other) const {
     return protocol == other.protocol && choice.spec.codec == other.choice.spec.codec &&
            choice.reason == other.choice.reason && path == other.path;
   }
@@ -54,33 +52,32 @@ trace::Reason reason_of(policy::Verdict verdict) {
   return trace::Reason::ratio;
 }
 
-Decision decide(const Sender& from, std::size_t bytes) {
-  Job& job = from.job;
+Prediction decide(const Sender& from, std::size_t bytes) {
+  Messaging& messaging = from.messaging;
   // An address that every element may have, and at which nobody looks.
   const auto* const buffer = reinterpret_cast<const void*>(std::uintptr_t{1} << 12);
-  const SendArguments arguments{buffer, static_cast<MPI_Count>(bytes / sizeof(float)), MPI_FLOAT,
-                                from.peer, MPI_COMM_WORLD};
   const SendCall call{trace::Op::send, Family::p2p, true};
-  const Message message = message_of(call, arguments, *from.type, *from.comm, from.peer, bytes,
-                                     {from.device, from.device == gpu::host});
-  Decision found{nullptr, {no_codec(), reason_before_costs(job, message)}, {}, {}, {}};
-  const Spec wanted = wanted_spec(job, message);
+  const Message message{call,      buffer,      static_cast<std::int64_t>(bytes / sizeof(float)),
+                        from.type, from.comm,   from.peer,
+                        bytes,     from.device, from.device == gpu::host};
+  Prediction found{nullptr, {no_codec(), reason_before_costs(messaging, message)}, {}, {}, {}};
+  const Spec wanted = wanted_spec(messaging, message);
   if (wanted.codec != Codec::none) {
-    const policy::Subject subject = glance_at_subject(job, message, wanted.codec);
+    const policy::Subject subject = glance_at_subject(messaging, message, wanted.codec);
     found.path = subject.path.peer;
-    found.forecast = job.policy.forecast(subject);
+    found.forecast = messaging.policy.forecast(subject);
   }
   if (found.choice.reason == trace::Reason::none) {
     found.choice.reason = reason_of(found.forecast.verdict);
-    if (!job.watches_receives() && found.choice.reason == trace::Reason::none) {
+    if (!messaging.watches_receives() && found.choice.reason == trace::Reason::none) {
       found.choice.reason = trace::Reason::policy;
     }
     if (found.choice.reason == trace::Reason::none) found.choice.spec = wanted;
   }
-  found.protocol = &protocol_for(job, message, found.choice);
+  found.protocol = &protocol_for(messaging, message, found.choice);
   for (const Protocol& protocol : protocols()) {
     if (&protocol == found.protocol) break;
-    found.refusals.push_back(protocol.probe(job, message, found.choice));
+    found.refusals.push_back(protocol.probe(messaging, message, found.choice));
   }
   return found;
 }
@@ -88,28 +85,28 @@ Decision decide(const Sender& from, std::size_t bytes) {
 /// A run of sizes that go alike.
 struct Range {
   std::size_t first;
-  Decision decision;
+  Prediction decision;
 };
 
 /// The sizes in (low, high] at which messages begin to go otherwise.
-void find_changes(const Sender& from, std::size_t low, const Decision& at_low, std::size_t high,
-                  const Decision& at_high, std::vector<Range>& found) {
+void find_changes(const Sender& from, std::size_t low, const Prediction& at_low, std::size_t high,
+                  const Prediction& at_high, std::vector<Range>& found) {
   if (at_low.is_like(at_high)) return;
   if (high - low <= sizeof(float)) {
     found.push_back({high, at_high});
     return;
   }
   const std::size_t middle = (low + high) / (2 * sizeof(float)) * sizeof(float);
-  const Decision at_middle = decide(from, middle);
+  const Prediction at_middle = decide(from, middle);
   find_changes(from, low, at_low, middle, at_middle, found);
   find_changes(from, middle, at_middle, high, at_high, found);
 }
 
 std::vector<Range> ranges_of(const Sender& from) {
   std::vector<Range> found{{least, decide(from, least)}};
-  Decision at_low = found.front().decision;
+  Prediction at_low = found.front().decision;
   for (std::size_t low = least; low < most; low *= 2) {
-    Decision at_high = decide(from, 2 * low);
+    Prediction at_high = decide(from, 2 * low);
     find_changes(from, low, at_low, 2 * low, at_high, found);
     at_low = std::move(at_high);
   }
@@ -126,8 +123,8 @@ std::string number(double value) {
 }
 
 std::string text_of(const Sender& from, const Range& range, std::size_t end) {
-  const Decision& first = range.decision;
-  const Decision last = decide(from, end);
+  const Prediction& first = range.decision;
+  const Prediction last = decide(from, end);
   std::string refusals;
   for (std::size_t i = 0; i < first.refusals.size(); ++i) {
     if (i > 0) refusals += ", ";
@@ -147,32 +144,30 @@ std::string text_of(const Sender& from, const Range& range, std::size_t end) {
 }
 
 /// A rank of this host, or of another; -1: there is none.
-int peer_of_kind(const Job& job, policy::Peer kind) {
-  for (int rank = 0; rank < job.size; ++rank) {
-    if (rank != job.rank && job.endpoints.peer_of(rank) == kind) return rank;
+int peer_of_kind(const Messaging& messaging, policy::Peer kind) {
+  for (int rank = 0; rank < messaging.size; ++rank) {
+    if (rank != messaging.rank && messaging.endpoints.peer_of(rank) == kind) return rank;
   }
   return -1;
 }
 
 }  // namespace
 
-void keep_protocol_table(Job& job) {
-  const std::string& path = job.config.protocols_file;
-  if (job.rank != 0 || path.empty()) return;
+void keep_protocol_table(Messaging& messaging, const Layout& floats, const CommSettings& world) {
+  const std::string& path = messaging.config.protocols_file;
+  if (messaging.rank != 0 || path.empty()) return;
   std::ofstream file(path);
   file.imbue(std::locale::classic());
-  file << "{\"rank\": " << job.rank << ", \"ranks\": " << job.size << ", \"codec\": \""
-       << to_string(job.config.spec) << "\", \"forced\": " << (job.config.force ? "true" : "false")
-       << ", \"tables\": [";
-  const auto type = mpi::type_info(MPI_FLOAT);
-  const auto comm = mpi::comm_info(MPI_COMM_WORLD);
+  file << "{\"rank\": " << messaging.rank << ", \"ranks\": " << messaging.size << ", \"codec\": \""
+       << to_string(messaging.config.spec)
+       << "\", \"forced\": " << (messaging.config.force ? "true" : "false") << ", \"tables\": [";
   const char* between = "";
   for (const policy::Peer kind : {policy::Peer::same_host, policy::Peer::other_host}) {
-    const int peer = peer_of_kind(job, kind);
+    const int peer = peer_of_kind(messaging, kind);
     for (const int device : {gpu::host, 0}) {
-      const bool is_used = device == gpu::host || (gpu::in_use() && job.devices.usable());
-      if (peer < 0 || !is_used || !type || !comm) continue;
-      const Sender from{job, type, comm, peer, device};
+      const bool is_used = device == gpu::host || (gpu::in_use() && messaging.devices.usable());
+      if (peer < 0 || !is_used) continue;
+      const Sender from{messaging, floats, world, peer, device};
       file << between << "\n {\"peer\": " << peer << ", \"on\": \""
            << policy::peer_names[static_cast<std::size_t>(kind)] << "\", \"memory\": \""
            << (device == gpu::host ? "host" : "device") << "\", \"ranges\": [";
@@ -187,8 +182,8 @@ void keep_protocol_table(Job& job) {
   }
   file << "]}\n";
   if (!file.flush()) {
-    trace::say("rank " + std::to_string(job.rank) + ": MPRESS_PROTOCOLS: no table can be kept in " +
-               path + ": " + std::strerror(errno));
+    trace::say("rank " + std::to_string(messaging.rank) +
+               ": MPRESS_PROTOCOLS: no table can be kept in " + path + ": " + std::strerror(errno));
   }
 }
 

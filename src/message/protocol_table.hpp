@@ -4,12 +4,14 @@
 
 namespace mpress::engine {
 
-class Job;
+struct CommSettings;
+struct Layout;
+struct Messaging;
 
 /// Where MPRESS_PROTOCOLS asks for it, rank 0 writes the table of its messages of floats in
 /// MPI_COMM_WORLD to a rank of its host and to one of another, from memory of the host and, where a
 /// GPU is in use, of that: as JSON, whose fields docs/ways.md names. It says so where the file
-/// cannot be written.
-void keep_protocol_table(Job& job);
+/// cannot be written. `floats`: items of one each; `world`: the settings of MPI_COMM_WORLD.
+void keep_protocol_table(Messaging& messaging, const Layout& floats, const CommSettings& world);
 
 }  // namespace mpress::engine
