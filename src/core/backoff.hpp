@@ -15,13 +15,13 @@ namespace mpress::engine {
 /// Where a host has more ranks than processors, they have it at once.
 class Backoff {
  public:
-  Backoff() : Backoff(!is_crowded()) {}
+  Backoff() : Backoff(!is_oversubscribed()) {}
   /// `spins`: at first.
   explicit Backoff(bool spins) : spins_(spins) {}
 
-  static void set_crowded(bool is_crowded) { crowded.store(is_crowded, std::memory_order_relaxed); }
-
-  static bool is_crowded() { return crowded.load(std::memory_order_relaxed); }
+  /// Has this host more ranks than processors? It is the same for all ranks of a process.
+  static void set_oversubscribed(bool is) { oversubscribed.store(is, std::memory_order_relaxed); }
+  static bool is_oversubscribed() { return oversubscribed.load(std::memory_order_relaxed); }
 
   void pause() {
     if (looks_left_ > 0) {
@@ -41,7 +41,7 @@ class Backoff {
   static constexpr std::chrono::microseconds spinning{100};
   static constexpr std::chrono::milliseconds slice{1};  ///< of time: less than any scheduler's
   static constexpr std::chrono::milliseconds sleeping{200};
-  static inline std::atomic<bool> crowded{false};
+  static inline std::atomic<bool> oversubscribed{false};
   static inline std::atomic<Clock::rep> sleeping_until{0};
 
   /// The time begins with the first look that was in vain.

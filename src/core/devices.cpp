@@ -176,9 +176,7 @@ Status short_of_memory(Runtime& runtime, int device) {
 namespace {
 
 /// Once, of the first memory of a device that the program sends from or receives to.
-void tell_nothing_is_shared(const Runtime& runtime) {
-  static std::atomic<bool> has_told{false};
-  if (has_told.exchange(true)) return;
+void say_nothing_is_shared(const Runtime& runtime) {
   trace::say("messages to and from GPUs of rank " + std::to_string(runtime.rank) +
              " go through MPI: " + link::HostMemory::none_left);
 }
@@ -190,7 +188,9 @@ Location locate(Runtime& runtime, const void* byte) {
   if (device == gpu::host) return {};
   if (!runtime.devices.usable()) return {gpu::host, false};
   runtime.devices.meet(device);
-  if (runtime.has_nothing_to_share) tell_nothing_is_shared(runtime);
+  std::atomic<bool>& is_to_be_said = runtime.has_nothing_to_share;
+  if (is_to_be_said.load(std::memory_order_relaxed) && is_to_be_said.exchange(false))
+    say_nothing_is_shared(runtime);
   return {device, false};
 }
 

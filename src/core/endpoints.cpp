@@ -14,7 +14,7 @@ bool Endpoints::are_oversubscribed() const {
 }
 
 int Endpoints::find_ended() const {
-  for (const Neighbour& one : of_host_) {
+  for (const link::RankProcess& one : of_host_) {
     if (!link::is_alive(one.process)) return one.rank;
   }
   return -1;

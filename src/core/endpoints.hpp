@@ -43,16 +43,11 @@ class Endpoints {
  public:
   explicit Endpoints(const Links& links) : links_(links) {}
 
-  /// A rank of this host, itself included.
-  struct Neighbour {
-    int rank;
-    link::ProcessId process;
-  };
-
-  /// Before that all ranks are taken to be on other hosts.
-  void open(int ranks, std::vector<Neighbour> of_host) {
+  /// `of_host`: those of this rank's, itself included. Before that all are taken to be elsewhere.
+  void open(int ranks, std::vector<link::RankProcess> of_host) {
     is_here_.resize(static_cast<std::size_t>(ranks));
-    for (const Neighbour& one : of_host) is_here_[static_cast<std::size_t>(one.rank)] = true;
+    for (const link::RankProcess& one : of_host)
+      is_here_[static_cast<std::size_t>(one.rank)] = true;
     of_host_ = std::move(of_host);
   }
 
@@ -77,7 +72,7 @@ class Endpoints {
  private:
   const Links& links_;
   std::vector<bool> is_here_;
-  std::vector<Neighbour> of_host_;
+  std::vector<link::RankProcess> of_host_;
 };
 
 }  // namespace mpress::engine

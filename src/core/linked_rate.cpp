@@ -64,7 +64,7 @@ void LinkedRate::open(link::Sheet* of_host) {
 
 bool LinkedRate::begin(int rank, std::size_t bytes) {
   // MPI's progress engine waits for none of this; and who shares a processor sees copies late.
-  if (!is_open_ || bytes < least_bytes || keeps_hook_rules || Backoff::is_crowded()) {
+  if (!is_open_ || bytes < least_bytes || keeps_hook_rules || Backoff::is_oversubscribed()) {
     return false;
   }
   std::lock_guard lock(mutex_);

@@ -12,6 +12,7 @@
 #include "link/host/host_link.hpp"
 #include "link/link.hpp"
 #include "link/list.hpp"
+#include "link/liveness.hpp"
 #include "link/peer/peer_link.hpp"
 
 namespace mpress::engine {
@@ -68,8 +69,8 @@ class Links {
   }
 
   /// Tells them of the ranks of this host, this one included, in an order that all of them share.
-  void set_ranks(const std::vector<int>& ranks, const std::vector<Addresses>& addresses,
-                 const link::Limits& limits);
+  void set_ranks(const std::vector<link::RankProcess>& ranks,
+                 const std::vector<Addresses>& addresses, const link::Limits& limits);
 
   bool has_open_device_link() const {
     return std::ranges::any_of(between_devices(), [](const auto* one) { return one->is_open(); });

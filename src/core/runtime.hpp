@@ -2,6 +2,7 @@
 // messages. It knows no MPI; the binding derives what it needs beside (Job).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 
 #include "config/config.hpp"
@@ -42,7 +43,8 @@ struct Runtime {
   link::Pacer pacer;
   Links links;
   Endpoints endpoints{links};
-  bool has_nothing_to_share = false;  ///< the system gives no memory for links between GPUs
+  /// The system gives no memory for links between GPUs, which is still to be said.
+  std::atomic<bool> has_nothing_to_share{false};
 
  protected:
   ~Runtime() = default;

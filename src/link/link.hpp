@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "gpu/gpu.hpp"
+#include "link/liveness.hpp"
 #include "link/route.hpp"
 #include "trace/timeline.hpp"
 
@@ -298,6 +299,7 @@ class Address {
 /// A rank of this host.
 struct Neighbour {
   int rank;  ///< in MPI_COMM_WORLD
+  ProcessId process;
   Address address;
 };
 

@@ -33,9 +33,7 @@ std::uint32_t own_space() {
 
 }  // namespace
 
-ProcessId own_process() { return process_here(static_cast<std::int32_t>(::getpid())); }
-
-ProcessId process_here(std::int32_t pid) { return {pid, own_space()}; }
+ProcessId own_process() { return {static_cast<std::int32_t>(::getpid()), own_space()}; }
 
 bool is_alive(const ProcessId& process) {
   if (process.pid <= 0 || process.space != own_space()) return true;
@@ -43,9 +41,9 @@ bool is_alive(const ProcessId& process) {
   return !is_zombie(process.pid);
 }
 
-bool has_ended(std::int32_t pid, std::uint64_t& looks) {
+bool has_ended(const ProcessId& process, std::uint64_t& looks) {
   constexpr std::uint64_t looks_a_question = 1 << 16;
-  return ++looks % looks_a_question == 0 && !is_alive(process_here(pid));
+  return ++looks % looks_a_question == 0 && !is_alive(process);
 }
 
 }  // namespace mpress::link

@@ -21,10 +21,13 @@ ProcessId own_process();
 /// space count as alive: nobody can tell.
 bool is_alive(const ProcessId& process);
 
-/// A process of this one's space.
-ProcessId process_here(std::int32_t pid);
+/// A rank of a host, as the others of that ask after it.
+struct RankProcess {
+  int rank;  ///< in MPI_COMM_WORLD
+  ProcessId process;
+};
 
-/// Has such a process ended? Asks the system at one look of many.
-bool has_ended(std::int32_t pid, std::uint64_t& looks);
+/// Has a process ended? For who looks again and again: asks the system at one look of many.
+bool has_ended(const ProcessId& process, std::uint64_t& looks);
 
 }  // namespace mpress::link

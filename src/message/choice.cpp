@@ -1,8 +1,6 @@
 // The codec of a message, or why it has none.
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <string>
 #include <utility>
 
@@ -16,16 +14,15 @@ namespace {
 using trace::Reason;
 
 /// Says, when costs first matter, which of them are assumed.
-void tell_of_assumptions(Messaging& messaging, policy::Medium medium) {
-  static std::array<std::atomic<bool>, policy::medium_count> told{};
+void say_assumptions(Messaging& messaging, policy::Medium medium) {
   const auto index = static_cast<std::size_t>(medium);
-  if (messaging.rank != 0 || messaging.lacking_costs[index].empty() || told[index].exchange(true))
-    return;
-  trace::say(messaging.lacking_costs[index]);
+  const std::string& assumed = messaging.lacking_costs[index];
+  if (messaging.rank != 0 || assumed.empty()) return;
+  if (!messaging.are_lacking_costs_said[index].exchange(true)) trace::say(assumed);
 }
 
 Reason reason_of(Messaging& messaging, const policy::Subject& subject) {
-  if (!messaging.config.force) tell_of_assumptions(messaging, policy::medium(subject.path));
+  if (!messaging.config.force) say_assumptions(messaging, policy::medium(subject.path));
   switch (messaging.policy.judge(subject)) {
     case policy::Verdict::compress: return Reason::none;
     case policy::Verdict::unknown: return Reason::unknown;

@@ -16,8 +16,8 @@ struct Messaging;
 /// What is decided about a message.
 struct Decision {
   Choice choice;
-  bool is_placed = false;   ///< its memory was located
-  bool is_plain = false;    ///< MPI gets it as the program has it, without any work of mpress's
+  bool is_placed = false;  ///< its memory was located
+  bool is_plain = false;   ///< MPI gets it as the program has it, without any work of mpress's
 };
 
 /// `message` is described as if it lay in memory of the host; it is located, and its place noted in

@@ -39,6 +39,7 @@ struct Messaging : Runtime {
   std::atomic<bool> has_sessions{false};
   /// By medium: what the policy has to assume, to be said when it first does; or empty.
   std::array<std::string, policy::medium_count> lacking_costs;
+  std::array<std::atomic<bool>, policy::medium_count> are_lacking_costs_said{};
 
   /// May any rank ever send anything but raw messages?
   bool watches_receives() const { return least_framed_bytes != never; }

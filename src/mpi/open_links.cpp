@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "config/machine.hpp"
@@ -24,9 +23,8 @@ bool is_wanted(const Job& job, const link::Attributes& about) {
 
 /// A rank of this host, and where the others find what it shares.
 struct LinkCard {
-  int rank;
+  link::RankProcess rank;
   Links::Addresses addresses;
-  link::ProcessId process;
 };
 
 /// The cards of this host's ranks, in an order that all of them share. Collective over
@@ -41,7 +39,7 @@ std::vector<LinkCard> exchange_cards(const Links::Addresses& addresses) {
   const std::vector<int> ranks = mpi::ranks_in_world(here);
   int position = 0;
   mpi.Comm_rank(here, &position);
-  const LinkCard own{ranks[static_cast<std::size_t>(position)], addresses, link::own_process()};
+  const LinkCard own{{ranks[static_cast<std::size_t>(position)], link::own_process()}, addresses};
   std::vector<LinkCard> all(ranks.size());
   mpi.Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, here);
   mpi.Comm_free(&here);
@@ -58,18 +56,16 @@ std::size_t least_by_links(const Job& job) {
 void open_links(Job& job) {
   const auto wants = [&](const link::Attributes& about) { return is_wanted(job, about); };
   const std::vector<LinkCard> here = exchange_cards(job.links.open(job.nonce, job.rank, wants));
-  std::vector<Endpoints::Neighbour> processes;
-  std::vector<int> ranks;
+  std::vector<link::RankProcess> ranks;
   std::vector<Links::Addresses> addresses;
   for (const LinkCard& one : here) {
-    processes.push_back({one.rank, one.process});
     ranks.push_back(one.rank);
     addresses.push_back(one.addresses);
   }
-  job.endpoints.open(job.size, std::move(processes));
+  job.endpoints.open(job.size, ranks);
   job.has_nothing_to_share = std::ranges::any_of(link::between_devices, wants) &&
                              !job.links.has_open_device_link() && job.endpoints.ranks_here() > 1;
-  Backoff::set_crowded(job.endpoints.are_oversubscribed());
+  Backoff::set_oversubscribed(job.endpoints.are_oversubscribed());
   job.links.set_ranks(ranks, addresses, {job.config.pool_limit, !job.config.is_pool_limit_set});
   job.kept_on_host.set_limit(job.config.pool_limit / 2);  // the rest is for messages
   job.host_window = job.config.host_window;

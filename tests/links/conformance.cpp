@@ -328,27 +328,33 @@ void conforms(ByChannel& end) {
   conforms(static_cast<End&>(end));
 }
 
-void loses(End& end, void (*shut_down)(End&)) {
+bool loses_sender(End& end) {
   connect(end);
-  Account account;
-  std::signal(SIGUSR1, SIG_IGN);  // what MPICH's launcher tells the others with
-  const char* folder = std::getenv("RANKS_FOLDER");
   if (end.member.rank == 0) {
     Sent sent;
-    CHECK(reserve(end, {1, 2}, account, sent));
+    CHECK(reserve(end, {1, 2}, end.account, sent));
     end.link().lay_out(sent.transfer);
     publish(end, sent, 0, 3);
     announce(end, sent);
+    return true;
+  }
+  Reading reading(end);
+  reading.open();
+  reading.read(0, 3);
+  if (end.sees_ended_senders()) reading.find_failed(3);
+  return false;
+}
+
+void loses(End& end, void (*shut_down)(End&)) {
+  std::signal(SIGUSR1, SIG_IGN);  // what MPICH's launcher tells the others with
+  const char* folder = std::getenv("RANKS_FOLDER");
+  if (loses_sender(end)) {
     for (int i = 0; i < 1000; ++i) {  // until MPI has it
       end.link().advance();
       ::usleep(1000);
     }
     ::raise(SIGKILL);
   }
-  Reading reading(end);
-  reading.open();
-  reading.read(0, 3);
-  if (end.sees_ended_senders()) reading.find_failed(3);
   shut_down(end);
   if (check::failures == 0 && folder) {
     std::ofstream(std::string(folder) + "/told." + std::to_string(end.member.rank)) << "told";

@@ -117,16 +117,19 @@ class BySlots : public End {
     member.barrier();
     link_.close();
     member.barrier();
-    link_.free_memory();
+    free_memory();
   }
+
+  /// Where the members cannot close together; then free_memory().
+  void close_link() { link_.close(); }
+  virtual void free_memory() { link_.free_memory(); }
 
  protected:
   BySlots(Member& member, std::size_t limit) : End(member) {
     choose_simulated_gpu();
-    const auto all = member.of_all(link_.open(nonce, member.rank, true));
-    std::vector<link::Neighbour> ranks;
-    for (int r = 0; r < member.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
-    link_.set_ranks(ranks, {limit}, nullptr);
+    const link::Address own = link_.open(nonce, member.rank, true);
+    link_.set_ranks(member.of_all(link::Neighbour{member.rank, own_thread(), own}), {limit},
+                    nullptr);
     queue_ = gpu::gpu()->open_queue(0);
   }
 
@@ -162,9 +165,9 @@ class ByHost final : public BySlots<link::HostLink> {
     put(*queue_, room_, arrived.data, arrived.bytes);
     return mpress::bytes_of(*queue_, room_, arrived.bytes);
   }
-  void close() override {
+  void free_memory() override {
     gpu::gpu()->release(gpu::Place::device, 0, room_);
-    BySlots::close();
+    BySlots::free_memory();
   }
 
   link::HostLink& host_link() { return link_; }

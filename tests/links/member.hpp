@@ -10,9 +10,13 @@
 #include <vector>
 
 #include "core/backoff.hpp"
+#include "link/liveness.hpp"
 #include "unit/check.hpp"
 
 namespace mpress::links {
+
+/// The calling thread, which others see ending as they see a process: the system numbers both.
+inline link::ProcessId own_thread() { return {::gettid(), link::own_process().space}; }
 
 class Member {
  public:

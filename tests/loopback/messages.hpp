@@ -37,14 +37,9 @@ class Rank final : public engine::Messaging {
         member.of_all(links.open(nonce, rank, [&](const link::Attributes& about) {
           return link == "auto" || link == about.name;
         }));
-    std::vector<int> ranks;
-    std::vector<engine::Endpoints::Neighbour> here;
-    for (int other = 0; other < size; ++other) {
-      ranks.push_back(other);
-      here.push_back({other, link::own_process()});
-    }
+    const auto ranks = member.of_all(link::RankProcess{rank, links::own_thread()});
     links.set_ranks(ranks, addresses, {limit});
-    endpoints.open(size, std::move(here));
+    endpoints.open(size, ranks);
   }
 
   /// Before its end, by all members.

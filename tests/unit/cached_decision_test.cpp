@@ -33,7 +33,9 @@ class Game {
     if (any(3) == 0) hints.threshold = {"", any(1 << 20)};
     comm_.hints.update(hints);
     const double rate = any(2) == 0 ? 1e7 : 1e10;
-    if (any(2) == 0) rank_.policy.learn(policy::Peer::other_host, rate, any(2) == 0 ? policy::Belief::full : policy::Belief::little);
+    if (any(2) == 0)
+      rank_.policy.learn(policy::Peer::other_host, rate,
+                         any(2) == 0 ? policy::Belief::full : policy::Belief::little);
     rank_.gpu_aware = any(2) == 0;
     if (any(3) == 0) rank_.least_framed_bytes = engine::Messaging::never;
     const std::size_t item = any(2) == 0 ? 4 : any(2) == 0 ? 8 : 1 + any(40);
@@ -41,8 +43,8 @@ class Game {
     if (any(3) == 0 || item % 4 != 0) layout_->element.reset();
   }
 
-  /// Decides about one message, and about others that the decision may hold for. Returns how many it
-  /// held for.
+  /// Decides about one message, and about others that the decision may hold for. Returns how many
+  /// it held for.
   int play() {
     engine::note_change();
     const std::int64_t count = any_count();

@@ -1,7 +1,9 @@
 // Every link between threads of this process.
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <thread>
 
 #include "links/conformance.hpp"
@@ -61,6 +63,28 @@ void lost_member(unsigned seed) {
   CHECK(group.channel(0).poll(to) == gpu::State::done);
 }
 
+/// A sender by a link's memory that is gone. What it held is given back when all are.
+template <class By>
+void lost_sender(unsigned seed) {
+  std::array<std::unique_ptr<By>, members> ends;
+  loopback::run(members, seed, [&](loopback::ThreadMember& member) {
+    sim_be_member(member.rank);
+    auto& end = ends[static_cast<std::size_t>(member.rank)];
+    end = std::make_unique<By>(member);
+    links::loses_sender(*end);
+  });
+  const auto as_each = [&](auto act) {
+    for (int member = 0; member < members; ++member) {
+      sim_be_member(member);
+      act(*ends[static_cast<std::size_t>(member)]);
+    }
+  };
+  as_each([](By& end) { end.close_link(); });
+  as_each([](By& end) { end.free_memory(); });
+  CHECK(sim_held(0) == 0);
+  sim_be_member(0);
+}
+
 }  // namespace
 
 int main() {
@@ -71,6 +95,8 @@ int main() {
     by_memory<links::ByPeer>(seed);
     by_memory<links::ByHost>(seed);
     lost_member(seed);
+    lost_sender<links::ByPeer>(seed);
+    lost_sender<links::ByHost>(seed);
     if (check::failures > 0) std::fprintf(stderr, "seed %u\n", seed);
   }
   return check::failures != 0;

@@ -48,9 +48,9 @@ struct End {
     line.send(own);
     CHECK(line.receive(other));
     const bool sends = rank == sender;
-    ranks = {{receiver, sends ? other : own},
-             {5, link::Address(link::HostMemory::Address{})},
-             {sender, sends ? own : other}};
+    ranks = {{receiver, {}, sends ? other : own},
+             {5, {}, link::Address(link::HostMemory::Address{})},
+             {sender, {}, sends ? own : other}};
     peer.set_ranks(ranks, {limit}, nullptr);
   }
 

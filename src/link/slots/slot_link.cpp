@@ -99,14 +99,11 @@ bool SlotLink::discard(int rank, Route route, std::uint64_t chunks) {
   return was_offered || state != Slot::by_mpi;
 }
 
-/// Only who shares this process's numbers has opened what it shares.
 bool SlotLink::has_ended(int rank, std::uint64_t& looks) const {
-  return link::has_ended(sources_.of(rank).address.pid, looks);
+  return link::has_ended(sources_.of(rank).process, looks);
 }
 
-bool SlotLink::lives(int rank) const {
-  return is_alive(process_here(sources_.of(rank).address.pid));
-}
+bool SlotLink::lives(int rank) const { return is_alive(sources_.of(rank).process); }
 
 void SlotLink::close() {
   std::scoped_lock lock(sending_, receiving_);

@@ -6,6 +6,7 @@ void Sources::open(const std::vector<Neighbour>& ranks, int own) {
   all_ = std::vector<Source>(ranks.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     all_[i].rank = ranks[i].rank;
+    all_[i].process = ranks[i].process;
     all_[i].address = ranks[i].address.as<HostMemory::Address>();
     all_[i].index = i;
     if (ranks[i].rank < 0) continue;

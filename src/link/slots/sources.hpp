@@ -14,7 +14,8 @@
 namespace mpress::link {
 
 struct Source {
-  int rank;                     ///< in MPI_COMM_WORLD
+  int rank;  ///< in MPI_COMM_WORLD
+  ProcessId process;
   HostMemory::Address address;  ///< of its segment
   std::size_t index;            ///< among the ranks of this host
   HostMemory segment;

@@ -229,7 +229,7 @@ void Runner::send_each(std::span<const Transfer> transfers) {
 }
 
 /// Where a host has more ranks than processors, advance() may not be called often enough for that.
-bool Runner::keeps_devices_busy() const { return is_driven_ && !Backoff::is_crowded(); }
+bool Runner::keeps_devices_busy() const { return is_driven_ && !Backoff::is_oversubscribed(); }
 
 /// `messages`: of this rank's, in the round that begins. Where somebody drives them.
 void Runner::count_driven(std::size_t messages) {

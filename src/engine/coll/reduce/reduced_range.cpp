@@ -23,7 +23,7 @@ Part ReducedCall::own_piece() const {
 
 /// Brought::share.
 double ReducedCall::share_in_windows() const {
-  if (!served_.is_blocking || Backoff::is_crowded() || !job_.links.host.is_open()) return 0;
+  if (!served_.is_blocking || Backoff::is_oversubscribed() || !job_.links.host.is_open()) return 0;
   const auto comm = mpi::comm_info(context_.comm());
   std::vector<int> others;
   double share = 0;
