@@ -27,7 +27,7 @@ _cpu_seconds = 0.0
 
 
 class ServedCommand:
-    """Of subprocess.Popen what `execute` in conftest.py uses, for `mpress ARGUMENTS`."""
+    """Of subprocess.Popen what `execute` in execution.py uses, for `mpress ARGUMENTS`."""
 
     def __init__(self, arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> None:
         self.arguments = arguments

@@ -14,15 +14,9 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import (
-    BIN,
-    MPIS,
-    ROOT,
-    compile_mpi_program,
-    execute,
-    mpi_of,
-    simulated_gpu_library,
-)
+from compiled_programs import compile_mpi_program, simulated_gpu_library
+from execution import BIN, ROOT, execute
+from mpis import MPIS, mpi_of
 
 FORCED = ["--codec", "mpc", "--force", "--threshold", "0"]
 RAW = ["--codec", "none"]

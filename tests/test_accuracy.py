@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import BIN, execute
+from execution import BIN, execute
 from test_same_bits import several_hosts as several_hosts  # a fixture
 
 EXTENDED = pytest.mark.extended

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import MPRESS, ROOT, Mpi, execute, made_once, simulated_gpu_library, yielding
+from compiled_programs import made_once, simulated_gpu_library, yielding
+from execution import MPRESS, ROOT, execute
+from mpis import Mpi
 
 import mpress
 

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import MPIS, ROOT, Finished, execute
+from execution import ROOT, Finished, execute
+from mpis import MPIS
 from test_api import FORCED, PREFIX, compile_api_program, examples
 from test_installation import FAMILIES
 

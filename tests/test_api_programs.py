@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from collective_scripts import Setting, scripts
-from conftest import ROOT, execute
+from execution import ROOT, execute
 from hypothesis import given, seed, settings
 from test_api import PREFIX, compile_api_program
 from test_api import api_program as api_program  # a fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import on_rank_1
+from compiled_programs import on_rank_1
 
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
 

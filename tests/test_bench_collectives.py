@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import BIN, execute
+from execution import BIN, execute
 
 from mpress import _core
 from mpress.p2p import blocks, data, jobs, rounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from conftest import ROOT, execute
+from execution import ROOT, execute
 
 
 def test_the_page_is_made_of_the_committed_results(bench):

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import BIN, ROOT, execute
+from execution import BIN, ROOT, execute
 
 from mpress import _core
 from mpress.bench import halo, iso_jobs, iso_plots, names, statistics

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import BIN, execute
+from execution import BIN, execute
 
 import mpress
 from mpress.p2p import arrival, data, jobs

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Finished, Mpi
+from execution import Finished
+from mpis import Mpi
 
 FORCED = ["--codec", "mpc", "--force"]
 

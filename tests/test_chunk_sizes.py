@@ -6,7 +6,8 @@ from __future__ import annotations
 import sys
 
 import pytest
-from conftest import execute, on_rank_1
+from compiled_programs import on_rank_1
+from execution import execute
 
 from mpress import _core, tune
 from mpress.cli import launch

@@ -10,7 +10,7 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 import pytest
-from conftest import BIN, execute
+from execution import BIN, execute
 
 MPRESS = BIN / "mpress"
 

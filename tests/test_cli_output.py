@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import BIN, execute
+from execution import BIN, execute
 
 import mpress
 from mpress.cli import console

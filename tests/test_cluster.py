@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, execute
+from execution import ROOT, execute
 
 # Each driver removes what others left, and one test leaves something.
 pytestmark = pytest.mark.xdist_group("cluster")

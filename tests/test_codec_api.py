@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import zfpy
-from conftest import same_bits
+from cuda_twins import same_bits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

@@ -9,7 +9,7 @@ import sys
 from random import SystemRandom
 
 import pytest
-from conftest import ROOT, execute
+from execution import ROOT, execute
 from test_mpi4py import FORCED as RUN_FORCED
 from test_mpi4py import cupy_env, outcomes, tests_of_mpi4py, without_duplicates  # noqa: F401
 

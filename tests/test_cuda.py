@@ -8,7 +8,8 @@ import threading
 
 import numpy as np
 import pytest
-from conftest import execute, same_bits
+from cuda_twins import same_bits
+from execution import execute
 
 import mpress
 from mpress import cuda_bench

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import compile_mpi_program
+from compiled_programs import compile_mpi_program
 
 RAW = ("--codec", "none")
 ENCODED = ("--codec", "mpc", "--force", "--threshold", "0")

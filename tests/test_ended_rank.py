@@ -4,7 +4,7 @@ bounded, as that of plain MPICH is."""
 from __future__ import annotations
 
 import pytest
-from conftest import execute
+from execution import execute
 
 from mpress.cli import launch
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, execute
+from execution import ROOT, execute
 
 from mpress import trace
 from mpress.cli import launch

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from conftest import BIN, MPRESS, ROOT, execute
+from execution import BIN, MPRESS, ROOT, execute
 
 import mpress
 from mpress import _core, cli

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, execute
+from execution import ROOT, execute
 
 import mpress
 

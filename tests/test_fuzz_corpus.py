@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, execute
+from execution import ROOT, execute
 
 sys.path.insert(0, str(ROOT / "tests" / "fuzz"))
 import archive

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, execute, simulated_gpu_library
+from compiled_programs import simulated_gpu_library
+from execution import ROOT, execute
 
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
 

@@ -4,7 +4,7 @@ simulated ones, with peer access switched off."""
 from __future__ import annotations
 
 import pytest
-from conftest import on_rank_1
+from compiled_programs import on_rank_1
 from test_device_link import LATE, PARTS, SETTINGS, check_refusal, checked
 
 EXTENDED = pytest.mark.extended

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
-from conftest import MPRESS, execute
+from execution import MPRESS, execute
 from rich.console import Console
 
 from mpress import trace

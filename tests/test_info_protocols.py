@@ -8,7 +8,7 @@ import os
 import sys
 
 import pytest
-from conftest import MPRESS, execute
+from execution import MPRESS, execute
 
 pytestmark = pytest.mark.usefixtures("served_jobs")
 

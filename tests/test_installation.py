@@ -9,7 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import BIN, MPIS, ROOT, Finished, compile_mpi_program, execute
+from compiled_programs import compile_mpi_program
+from execution import BIN, ROOT, Finished, execute
+from mpis import MPIS
 
 from mpress.cli import launch, mpis
 

@@ -4,7 +4,7 @@ import re
 import sys
 
 import pytest
-from conftest import ROOT
+from execution import ROOT
 
 PROGRAM = ("-m", "mpi4py", ROOT / "tests" / "iso_exchanges.py")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from execution import ROOT
 from test_api import compile_api_program
 
 from mpress import trace

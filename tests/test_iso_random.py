@@ -11,7 +11,7 @@ import sys
 from random import SystemRandom
 
 import pytest
-from conftest import ROOT, on_path
+from execution import ROOT, on_path
 
 PROGRAM = ROOT / "tests" / "iso_random.py"
 # Under MPI_THREAD_MULTIPLE, which is mpi4py's default, calls that do not block go another way.

@@ -16,7 +16,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, execute, made_once, on_path
+from compiled_programs import made_once
+from execution import ROOT, execute, on_path
 
 RUNNER = ROOT / "tests" / "mpi4py_suite.py"
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")

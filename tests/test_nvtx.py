@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from conftest import execute
+from execution import execute
 
 from mpress import _core
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from execution import ROOT
 
 DOCS = ROOT / "docs"
 AGAIN = "make it again: python bench/report.py"

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Finished, Mpi, execute
+from execution import Finished, execute
+from mpis import Mpi
 
 LIBRARIES = {
     "libmpi.so.12": "ranks_mpich",

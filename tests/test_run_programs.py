@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import BIN, MPIS, compile_mpi_program, execute
+from compiled_programs import compile_mpi_program
+from execution import BIN, execute
+from mpis import MPIS
 
 from mpress.cli import launch, mpis
 

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, execute
+from execution import ROOT, execute
 
 from mpress.cli import launch
 

@@ -4,7 +4,7 @@ all the same is right."""
 from __future__ import annotations
 
 import pytest
-from conftest import on_rank_1
+from compiled_programs import on_rank_1
 
 from mpress.cli import launch
 

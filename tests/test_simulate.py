@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from conftest import BIN, execute
+from execution import BIN, execute
 
 from mpress import halo_model
 from mpress.halo_model import CodecCost, Machine, ModelError, Scaling

@@ -5,7 +5,7 @@ import json
 import math
 
 import pytest
-from conftest import BIN, ROOT, execute
+from execution import BIN, ROOT, execute
 
 from mpress import _core, codec_curves, collective_model, tune
 from mpress.collective_model import Call, Codec, Network

@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import ROOT, execute, yielding
+from compiled_programs import yielding
+from execution import ROOT, execute
 
 pytestmark = pytest.mark.xdist_group("stencil")  # the program is compiled once
 STENCIL = ROOT / "apps" / "stencil"

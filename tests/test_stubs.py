@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import execute
+from execution import execute
 
 import mpress
 from mpress import _core

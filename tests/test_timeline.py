@@ -7,7 +7,7 @@ import json
 from collections import Counter, defaultdict
 
 import pytest
-from conftest import BIN, execute
+from execution import BIN, execute
 
 from mpress import timeline
 from mpress.cli import launch

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import BIN, Finished, execute
+from execution import BIN, Finished, execute
 
 from mpress import _core, cuda_bench, tune
 from mpress.cli.tune import _known, measured_own_links, tune_machine

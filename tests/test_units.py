@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, execute
+from execution import ROOT, execute
 
 TESTS = ROOT / "tests"
 NAMES = sorted(

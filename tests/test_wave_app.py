@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import execute, simulated_gpu_library, yielding
+from compiled_programs import simulated_gpu_library, yielding
+from execution import execute
 
 pytestmark = pytest.mark.xdist_group("wave_app")  # programs are compiled once
 ROOT = Path(__file__).parents[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import BIN, ROOT, execute
+from execution import BIN, ROOT, execute
 from served_cli import ServedProcess
 
 pytestmark = pytest.mark.xdist_group("wave_scaling")  # of one run of the benchmark

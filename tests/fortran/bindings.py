@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import compile_mpi_program, execute
+from compiled_programs import compile_mpi_program
+from execution import execute
 
 SOURCES = Path(__file__).parent
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
