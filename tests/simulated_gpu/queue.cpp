@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "await.hpp"
 #include "codec/codec.hpp"
 #include "codec/float_environment.hpp"
 #include "queue_work.hpp"
@@ -178,7 +179,9 @@ void Queue::run(std::mt19937::result_type seed) {
   for (;;) {
     changed_.wait(lock, [&] { return stopping_ || !pieces_.empty(); });
     if (stopping_) return;
-    const auto delay = std::chrono::microseconds(pieces_.size() < much_work ? random() % 300 : 0);
+    // Mostly short, as hosts poll meanwhile.
+    const unsigned most = pieces_.size() >= much_work ? 1 : random() % 4 == 0 ? 300 : 50;
+    const auto delay = std::chrono::microseconds(random() % most);
     lock.unlock();
     std::this_thread::sleep_for(delay);
     lock.lock();
@@ -267,7 +270,7 @@ gpu::Event Queue::wait(const std::uint32_t* flag, std::uint32_t value) {
     const std::atomic_ref seen(*const_cast<std::uint32_t*>(flag));
     while (static_cast<std::int32_t>(seen.load(std::memory_order_acquire) - value) < 0 &&
            !is_failed(device_)) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      std::this_thread::sleep_for(between_looks);
     }
     return {};
   };
@@ -319,7 +322,7 @@ void Queue::give_wait(const Given::Mark& mark) {
   use_thread();
   const auto work = [progress = mark.progress, event = mark.event] {
     while (progress->done < event && !progress->failed) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      std::this_thread::sleep_for(between_looks);
     }
     Memory::instance().end(progress.get(), event);
     return std::optional<gpu::Outcome>();
@@ -384,7 +387,7 @@ void Queue::give_wait(const int* flag) {
   const auto work = [flag] {
     const std::atomic_ref seen(*const_cast<int*>(flag));
     while (seen.load(std::memory_order_acquire) == 0) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      std::this_thread::sleep_for(between_looks);
     }
     return std::optional<gpu::Outcome>();
   };
