@@ -7,7 +7,7 @@
 #include "device_memory.h"
 #include "simulated_gpu.h"
 
-enum { MOST = 70000, SET = 0x41 };
+enum { MOST = 70000, SET = 0x41, PERIOD = 13 };
 static const int counts[] = {5, 4000, MOST};
 
 /* How what is sent is written. */
@@ -55,17 +55,20 @@ static int is_sum(enum Call call) {
          call == IALLREDUCE || call == ISCAN;
 }
 
-/* Element `i` of what `from` has for `to`. */
+/* Element `i` of what `from` has for `to`, which repeats after PERIOD elements. */
 static float value(int from, int to, int seed, int i, enum How how) {
   float set;
-  if (how != SETTING) return (float)(from * 31 + to * 17 + seed * 7 + i % 13);
+  if (how != SETTING) return (float)(from * 31 + to * 17 + seed * 7 + i % PERIOD);
   memset(&set, SET + from, sizeof set);
   return set;
 }
 
 static void write_sent(int count, int seed, enum How how) {
   for (int to = 0; to < size; ++to) {
-    for (int i = 0; i < count; ++i) host[to * count + i] = value(rank, to, seed, i, how);
+    float* const block = host + to * count;
+    for (int i = 0; i < count; ++i) {
+      block[i] = i < PERIOD ? value(rank, to, seed, i, how) : block[i - PERIOD];
+    }
   }
   const size_t all = sizeof(float) * (size_t)(size * count);
   sim_set(got, 0x5a, all); /* while its own device is current */
@@ -210,8 +213,10 @@ static void check_got(enum Call call, int count, int seed, enum How how) {
   const float* const where = call == REPLACE ? sent : got;
   sim_copy_out(host, where, sizeof(float) * (size_t)(size * count));
   for (int block = 0; block < size; ++block) {
+    float wanted[PERIOD];
+    for (int i = 0; i < PERIOD; ++i) wanted[i] = expected(call, block, seed, i, how);
     for (int i = 0; i < count; ++i) {
-      const float want = expected(call, block, seed, i, how), have = host[block * count + i];
+      const float want = wanted[i % PERIOD], have = host[block * count + i];
       if (isnan(want) || have == want) continue;
       fprintf(stderr, "rank %d: call %d, written in way %d, %d floats: %g at %d of %d, not %g\n",
               rank, call, how, count, have, i, block, want);
