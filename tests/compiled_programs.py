@@ -77,7 +77,7 @@ def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path, *, cuda: bool = Fa
                 whole = program.with_suffix(".cpp")
                 whole.write_text("".join(f'#include "{path}"\n' for path in sources))
                 sources = [whole]
-            command = [mpi.mpicc, *options, "-O1", "-g", "-Wall", "-Wextra", "-pthread"]
+            command = [mpi.mpicc, *options, "-O1", "-g1", "-Wall", "-Wextra", "-pthread"]
             done = execute([*command, "-o", program, *sources, "-lm", *libraries])
             assert done.status == 0, done.output
     return program
