@@ -69,9 +69,9 @@ def test_device_messages(ranks, args, setting, mpi_program, mpress_run, simulate
 
 def test_few_connections_are_told(mpi_program, mpress_run, simulated_gpu):
     """Where streams of the program's may keep a message from leaving."""
-    for connections, times in (("1", 1), ("8", 0)):
+    for connections, program, times in (("1", "device_met", 1), ("8", "device_messages", 0)):
         env = {**simulated_gpu, "CUDA_DEVICE_MAX_CONNECTIONS": connections}
-        done = mpress_run(2, mpi_program("device_messages"), env=env)
+        done = mpress_run(2, mpi_program(program), env=env)
         assert done.status == 0, done.stderr
         assert done.stderr.count("may wait for what the program's streams hold") == times
 
