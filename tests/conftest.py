@@ -9,6 +9,7 @@ build directory is made under a lock (`made_once`); what is costly to set up for
 once where its tests are of one `xdist_group`.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -68,6 +69,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         grouped = getattr(item, "_nodeid", item.nodeid)
         if grouped != item.nodeid:
             item._id = type(item._id).parse(grouped)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay to the end: nobody need look for garbage among them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
