@@ -130,12 +130,6 @@ def test_what_is_not_asked_for(exchanged):
     assert count(done, reason="switched off") == 16
 
 
-def test_odd_ranks(exchanged):
-    """All ranks measure at once, in rings that may have any number of ranks, or one."""
-    for ranks in (1, 3, 5):
-        exchanged(200_000, 6, ranks=ranks)
-
-
 def test_in_earnest(exchanged):
     """Whatever this machine's links are like at the moment, messages are right."""
     for codec in ("mpc", "auto"):

@@ -4,11 +4,12 @@
 
 #include <atomic>
 #include <cstddef>
+#include <string>
 
 #include "config/config.hpp"
 #include "core/devices.hpp"
 #include "core/endpoints.hpp"
-#include "core/linked_rate.hpp"
+#include "core/learning/linked_rate.hpp"
 #include "core/links.hpp"
 #include "core/progress.hpp"
 #include "core/progress_thread.hpp"
@@ -27,6 +28,10 @@ struct Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   Config config;
+  bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own
+  std::string mpi;           ///< name and number of the MPI: mpi_name()
+  bool gpu_aware = false;    ///< MPI takes memory of devices
+  bool raw_by_link = true;   ///< links have what is not encoded, too, whatever MPI could
   wire::Nonce nonce{};
   int rank = 0;
   int size = 0;
@@ -45,6 +50,10 @@ struct Runtime {
   Endpoints endpoints{links};
   /// The system gives no memory for links between GPUs, which is still to be said.
   std::atomic<bool> has_nothing_to_share{false};
+
+  /// Does the channel send payloads from memory of devices, and receive them there? Not where a
+  /// thread of mpress's calls MPI, which has no context of a device.
+  bool hands_devices_to_mpi() const { return gpu_aware && !config.progress_thread; }
 
  protected:
   ~Runtime() = default;

@@ -36,7 +36,8 @@ Reason reason_of(Messaging& messaging, const policy::Subject& subject) {
 /// in memory of the host.
 std::size_t settled_bytes(const Messaging& messaging, const Message& message) {
   const std::size_t usual = messaging.config.threshold;
-  return message.device == gpu::host ? std::max(usual, policy::LearnedLinks::least_bytes) : usual;
+  return message.device == gpu::host ? std::max(usual, policy::LinkModel::least_timed_bytes)
+                                     : usual;
 }
 
 /// Bytes from which on a message like this one is long enough, as far as its size is on the same
@@ -143,7 +144,7 @@ Choice choose(Messaging& messaging, const Message& message, bool may_time) {
   const Spec wanted = wanted_spec(messaging, message);
   if (message.call.coding && message.call.coding->is_decided) return {wanted, reason};
   policy::Subject subject = glance_at_subject(messaging, message, wanted.codec);
-  if (is_linked(subject.path)) messaging.linked_rate.hear(messaging, message.device);
+  if (is_linked(subject.path)) messaging.linked_rate.adopt_published(messaging, message.device);
   reason = reason_of(messaging, subject);
   // No rank looks for frames, as none would gain by them.
   if (reason == Reason::none && !messaging.watches_receives()) reason = Reason::policy;

@@ -32,7 +32,7 @@ bool is_left_to_mpi(const Messaging& messaging, const Message& message, const Ch
 bool tells_of_link(const Messaging& messaging, const Message& message, Reason reason) {
   return (reason == Reason::policy || reason == Reason::unknown) && message.device == gpu::host &&
          messaging.timings.may_come(message.bytes) &&
-         messaging.policy.rate(messaging.endpoints.peer_of(message.peer)) != 0;
+         messaging.policy.links().rate(messaging.endpoints.peer_of(message.peer)) != 0;
 }
 
 /// Would MPI get a message, which it gets for this reason, also if it lay elsewhere? Asked of MPIs

@@ -9,11 +9,11 @@
 #include <string>
 
 #include "core/hints.hpp"
+#include "core/learning/timings.hpp"
 #include "core/runtime.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
 #include "message/chunks.hpp"
-#include "message/timings.hpp"
 #include "policy/costs.hpp"
 #include "wire/frame.hpp"
 
@@ -27,8 +27,6 @@ struct Messaging : Runtime {
   /// Bytes that ranks of this host have on their way by its memory, of blocks that go in windows.
   std::size_t host_window = 0;
 
-  bool gpu_aware = false;   ///< MPI takes memory of devices
-  bool raw_by_link = true;  ///< links have what is not encoded, too, whatever MPI could
   /// Bytes of the shortest messages of programs that any rank may send as a frame or a header; all
   /// ranks tell each other in MPI_Init, and keep to it where no hint asks for less.
   static constexpr std::size_t never = SIZE_MAX;
@@ -51,10 +49,6 @@ struct Messaging : Runtime {
     return std::max(wire::min_frame_bytes,
                     std::min(least_framed_bytes, CommHints::least_threshold()));
   }
-
-  /// Does the channel send payloads from memory of devices, and receive them there? Not where a
-  /// thread of mpress's calls MPI, which has no context of a device.
-  bool hands_devices_to_mpi() const { return gpu_aware && !config.progress_thread; }
 
   /// Host memory that `device` reaches, or any, where it is the host.
   memory::Buffer take_on_host(int device, std::size_t bytes) {

@@ -127,7 +127,7 @@ std::size_t lengthened(std::size_t base, const Message& message) {
 /// A raw message that is timed: chunks are few, and MPI moves several at once.
 std::size_t timed_chunk_bytes(std::size_t bytes) {
   constexpr std::size_t most = 16;
-  constexpr std::size_t least = policy::LearnedLinks::least_bytes / 2;
+  constexpr std::size_t least = policy::LinkModel::least_timed_bytes / 2;
   return std::clamp((bytes / most + 4095) / 4096 * 4096, least, wire::max_chunk_bytes);
 }
 

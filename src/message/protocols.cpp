@@ -18,7 +18,8 @@ bool has_raw(const Messaging& messaging, const Message& message) {
   if (!messaging.gpu_aware || messaging.raw_by_link) return true;
   const link::Kind nearest = messaging.links.nearest(message.peer);
   if (nearest == link::Kind::channel) return false;
-  return messaging.policy.has_raw({policy::Place::device, policy::peer_by(nearest)}, message.bytes);
+  return messaging.policy.links().has_raw({policy::Place::device, policy::peer_by(nearest)},
+                                          message.bytes);
 }
 
 bool encodes(const Choice& choice) { return choice.spec.codec != Codec::none; }

@@ -1,7 +1,6 @@
 #include "policy/policy.hpp"
 
 #include <algorithm>
-#include <optional>
 
 namespace mpress::policy {
 namespace {
@@ -37,41 +36,20 @@ void note(Ratios::Seen& seen, double wire_per_raw) {
   seen.samples.fetch_add(1, std::memory_order_relaxed);
 }
 
-constexpr std::size_t least_worth = 4096;
-
-/// A round of a collective call takes at least this long, and, where nothing was measured, such
-/// bytes a second pass by MPI: as on machines of these years.
-constexpr LinkCosts usual_by_mpi(Path path) {
-  if (path.peer == Peer::other_host) {
-    // 4 hosts at 1 Gbit/s, by TCP: all at once took as long for 0.1 MB a pair, 1.07 times as long
-    // for 1 MB, and 1.3 for 4.
-    return {.round_seconds = 30e-6, .seconds_a_byte = 1 / 10e9, .crowding = 1.1};
-  }
-  if (path.place == Place::host) return {.round_seconds = 3e-6, .seconds_a_byte = 1 / 8e9};
-  // 4 ranks on 2 H100s by MPICH over TCP: from 1 to 2 MB a pair on, on the wire.
-  return {.round_seconds = 30e-6, .seconds_a_byte = 1 / 8e9, .crowding = 1.1};
+/// As two H200s took for 4 to 256 MB that one brings to the other, or both add up.
+double raw_seconds(const Subject& subject, const PathCosts& costs) {
+  constexpr double of_kernels = 12e-6;  // beside what a message takes
+  constexpr double slower = 1.18;       // than copies
+  const double alone = subject.raw_share * costs.raw_seconds(static_cast<double>(subject.bytes));
+  const bool by_kernels = subject.raw_by_kernels && is_linked(subject.path);
+  return by_kernels ? of_kernels + slower * alone : alone;
 }
-
-constexpr LinkCosts usual_costs(Path path) {
-  const link::Attributes* const link = own_link(path);
-  if (!link) return usual_by_mpi(path);
-  return {.round_seconds = link->rounds.seconds,
-          .seconds_a_byte = 1 / link->rounds.rate,
-          .crowding = link->rounds.crowding,
-          .is_shared = link->is_through_host,
-          .partner_share = link->rounds.partner_share,
-          .passing_on = link->rounds.passing_on};
-}
-
-/// Bytes of the messages that are thought of where all are.
-constexpr double shortest = 1 << 10;
-constexpr double longest = 1 << 30;
 
 }  // namespace
 
 void Policy::configure(bool force, const Costs& costs) {
   force_ = force;
-  costs_ = costs;
+  links_.configure(costs);
 }
 
 bool Policy::may_compress_host() const {
@@ -79,7 +57,8 @@ bool Policy::may_compress_host() const {
 }
 
 bool Policy::may_compress_host(Peer peer, Codec codec) const {
-  return may_compress({{Place::host, peer}}, {codec});
+  if (codec == Codec::none) return force_;
+  return may_compress({{Place::host, peer}}, {codec == Codec::automatic ? Codec::mpc : codec});
 }
 
 bool Policy::may_compress_devices() const {
@@ -89,25 +68,13 @@ bool Policy::may_compress_devices() const {
   return false;
 }
 
-bool Policy::may_have_raw() const {
-  if (!costs_.raw_is_mpis) return true;
-  return compute([&] {
-    for (const link::Attributes& link : link::between_devices) {
-      for (double bytes = shortest; bytes <= longest; bytes *= 2) {
-        if (is_faster_by_link({Place::device, peer_by(link.kind)}, bytes)) return true;
-      }
-    }
-    return false;
-  });
-}
-
 bool Policy::may_compress(std::initializer_list<Path> paths,
                           std::initializer_list<Codec> codecs) const {
   if (force_) return true;
   return compute([&] {
     for (const Path& path : paths) {
-      const Wire costs = wire(path);
-      for (double bytes = shortest; costs.message() && bytes <= longest; bytes *= 2) {
+      const PathCosts costs = links_.costs(path);
+      for (double bytes = shortest_of_all; costs && bytes <= longest_of_all; bytes *= 2) {
         for (const Codec codec : codecs) {
           if (could_pay(path, codec, costs, bytes)) return true;
         }
@@ -118,40 +85,9 @@ bool Policy::may_compress(std::initializer_list<Path> paths,
 }
 
 /// Would a frame of no size be faster?
-bool Policy::could_pay(Path path, Codec codec, const Wire& costs, double bytes) const {
-  const CodecSeconds least = least_seconds(path, codec, bytes);
-  return costs_.compressed(path, costs.frame(), least, 0) <=
-         faster * raw_seconds(path, costs, bytes);
-}
-
-/// What a codec takes, where that was measured, and else at the least: on a device, nothing.
-CodecSeconds Policy::least_seconds(Path path, Codec codec, double bytes) const {
-  if (const auto measured = codec_seconds(path, codec, bytes)) return *measured;
-  if (path.place == Place::device) return {};
-  const double seconds = costs_.least_host_seconds[static_cast<std::size_t>(codec)] * bytes;
-  return {seconds, 0, seconds, 0};
-}
-
-/// Empty where they were never measured.
-std::optional<CodecSeconds> Policy::codec_seconds(Path path, Codec codec, double bytes) const {
-  const auto index = static_cast<std::size_t>(codec);
-  if (!is_linked(path) || !costs_.assumed_codecs[index] ||
-      !knows_devices_.load(std::memory_order_acquire)) {
-    return costs_.codec_seconds(path, codec, bytes);
-  }
-  return costs_.codec_seconds(path, between_devices_[index], bytes);
-}
-
-void Policy::learn_linked(double rate, double speed) {
-  std::lock_guard lock(learning_);
-  compute([&] {
-    if (rate <= links_.rate(Peer::linked)) return;
-    if (speed > 0 && !knows_devices_.load(std::memory_order_relaxed)) {
-      between_devices_ = device_codec_times(speed);
-      knows_devices_.store(true, std::memory_order_release);
-    }
-    links_.begin(Peer::linked, rate, Belief::full);
-  });
+bool Policy::could_pay(Path path, Codec codec, const PathCosts& costs, double bytes) const {
+  return costs.compressed_seconds(links_.least_codec_seconds(path, codec, bytes), 0) <=
+         faster * costs.raw_seconds(bytes);
 }
 
 /// On the host, as far as this process has seen.
@@ -163,69 +99,10 @@ CodecSeconds Policy::seen_seconds(const Subject& subject) const {
   return {encode, decode, encode, decode};
 }
 
-Policy::Wire Policy::wire(Path path) const {
-  const Curve& told = costs_.message(path);
-  const double rate = links_.rate(path.peer);
-  const bool is_on_device = path.place == Place::device;
-  const bool is_assumed = is_on_device && costs_.assumed[index(path.peer)];
-  const bool is_told = told || (is_on_device && !is_assumed);  // even that nobody knows
-  if (rate == 0 || (is_told && !is_assumed)) return {{}, &told, &costs_.frame(path)};
-  // A link between GPUs tells its rate alone, and is fast enough for what else a message takes to
-  // count.
-  const link::Attributes* const link = own_link(path);
-  Wire learned{Curve::line(link ? link->message_seconds : 0, rate)};
-  constexpr double typical = 1 << 20;
-  const bool is_slower = told && told.at(typical) >= learned.learned.at(typical);
-  return is_slower ? Wire{{}, &told, &costs_.frame(path)} : learned;
-}
-
-double Policy::raw_seconds(Path path, const Wire& costs, double bytes) const {
-  const Curve* const by_mpi = costs_.raw_by_mpi(path, bytes);
-  return (by_mpi ? *by_mpi : costs.message()).at(bytes);
-}
-
-/// As two H200s took for 4 to 256 MB that one brings to the other, or both add up.
-double Policy::raw_seconds(const Subject& subject, const Wire& costs) const {
-  constexpr double of_kernels = 12e-6;  // beside what a message takes
-  constexpr double slower = 1.18;       // than copies
-  const double alone =
-      subject.raw_share * raw_seconds(subject.path, costs, static_cast<double>(subject.bytes));
-  const bool by_kernels = subject.raw_by_kernels && is_linked(subject.path);
-  return by_kernels ? of_kernels + slower * alone : alone;
-}
-
-LinkCosts Policy::link_costs(Path path) const {
-  return compute([&] { return costs_of_link(path); });
-}
-
-LinkCosts Policy::costs_of_link(Path path) const {
-  constexpr double brief = 64 << 10;
-  constexpr double long_one = 4 << 20;
-  LinkCosts costs = usual_costs(path);
-  const Wire known = wire(path);
-  if (!known.message()) return costs;
-  const double at_brief = known.message().at(brief);
-  costs.seconds_a_byte = (known.message().at(long_one) - at_brief) / (long_one - brief);
-  costs.round_seconds = std::max(costs.round_seconds, at_brief - brief * costs.seconds_a_byte);
-  if (costs_.crowding(path) > 0) costs.crowding = costs_.crowding(path);
-  return costs;
-}
-
-std::size_t Policy::least_bytes(Peer peer, std::size_t usual) const {
-  const double rate = links_.rate(peer);
-  // What is forced to be compressed is so from the same size on everywhere.
-  if (rate == 0 || force_) return usual;
-  if (!links_.is_for_short(peer)) return std::max(usual, LearnedLinks::least_bytes);
-  return std::clamp(links_.worth_bytes(peer), least_bytes_anywhere(usual), usual);
-}
-
-std::size_t Policy::least_bytes_anywhere(std::size_t usual) const {
-  return force_ ? usual : std::min(least_worth, usual);
-}
-
 Timing Policy::judge_timing(const Subject& subject, bool is_encoded, Clock clock) {
   const double rate = links_.rate(subject.path.peer);
-  if (force_ || rate == 0 || subject.path.place != Place::host || costs_.message(subject.path)) {
+  if (force_ || rate == 0 || subject.path.place != Place::host ||
+      links_.is_configured(subject.path)) {
     return Timing::none;
   }
   return compute([&] {
@@ -240,20 +117,18 @@ Timing Policy::judge_timing(const Subject& subject, bool is_encoded, Clock clock
   });
 }
 
-bool Policy::timed(const Subject& subject, std::size_t wire_bytes, std::uint64_t ns,
-                   bool was_encoded) {
+double Policy::codec_seconds(const Subject& subject) const {
   return compute([&] {
-    const CodecSeconds codec = was_encoded ? seen_seconds(subject) : CodecSeconds{};
-    const double seconds = static_cast<double>(ns) * 1e-9;
-    return links_.observe(subject.path.peer, wire_bytes, seconds, codec.encode + codec.decode);
+    const CodecSeconds seen = seen_seconds(subject);
+    return seen.encode + seen.decode;
   });
 }
 
 bool Policy::is_raw_by_costs(const Subject& subject) const {
   if (force_) return false;
   return compute([&] {
-    const Wire costs = wire(subject.path);
-    return !costs.message() ||
+    const PathCosts costs = links_.costs(subject.path);
+    return !costs ||
            !could_pay(subject.path, subject.codec, costs, static_cast<double>(subject.bytes));
   });
 }
@@ -263,8 +138,8 @@ Verdict Policy::judge(const Subject& subject) {
 }
 
 Verdict Policy::verdict(const Subject& subject) {
-  const Wire costs = wire(subject.path);
-  if (!costs.message()) return Verdict::unknown;
+  const PathCosts costs = links_.costs(subject.path);
+  if (!costs) return Verdict::unknown;
   const auto bytes = static_cast<double>(subject.bytes);
   if (!could_pay(subject.path, subject.codec, costs, bytes)) return Verdict::link;
   Ratios::Seen& own = subject.ratios->at(subject.codec, subject.type, subject.bytes);
@@ -288,14 +163,13 @@ Verdict Policy::verdict(const Subject& subject) {
   return Verdict::compress;
 }
 
-Policy::Prices Policy::prices(const Subject& subject, const Wire& costs,
+Policy::Prices Policy::prices(const Subject& subject, const PathCosts& costs,
                               const Ratios::Seen& seen) const {
   const auto bytes = static_cast<double>(subject.bytes);
-  const std::optional<CodecSeconds> measured = codec_seconds(subject.path, subject.codec, bytes);
+  const auto measured = links_.codec_seconds(subject.path, subject.codec, bytes);
   const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
   const double raw = raw_seconds(subject, costs);
-  const double compressed =
-      costs_.compressed(subject.path, costs.frame(), codec, relaxed(seen.wire_per_raw) * bytes);
+  const double compressed = costs.compressed_seconds(codec, relaxed(seen.wire_per_raw) * bytes);
   const bool paid = seen.pays.load(std::memory_order_relaxed);
   return {raw, compressed, codec, compressed < (paid ? faster : clearly_faster) * raw};
 }
@@ -306,7 +180,7 @@ Policy::Forecast Policy::forecast(const Subject& subject) const {
 
 Policy::Forecast Policy::forecast_of(const Subject& subject) const {
   Forecast found;
-  const Wire costs = wire(subject.path);
+  const PathCosts costs = links_.costs(subject.path);
   Ratios& ratios = *subject.ratios;
   const Ratios::Seen& of_comm = ratios.at(subject.codec, subject.type, subject.bytes);
   const Ratios::Seen& of_all = seen_.at(subject.codec, subject.type, subject.bytes);
@@ -315,7 +189,7 @@ Policy::Forecast Policy::forecast_of(const Subject& subject) const {
   const bool is_seen = own.samples.load(std::memory_order_relaxed) >= first_looks;
   if (is_seen) found.wire_per_raw = relaxed(own.wire_per_raw);
   if (force_) found.verdict = Verdict::compress;
-  if (!costs.message()) return found;
+  if (!costs) return found;
   const Prices known = prices(subject, costs, own);
   found.raw_seconds = known.raw;
   // Without a codec's times the price is the wire's alone.

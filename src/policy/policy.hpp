@@ -8,15 +8,12 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
-#include <optional>
 
 #include "codec/element.hpp"
 #include "codec/float_environment.hpp"
 #include "codec/spec.hpp"
 #include "policy/costs.hpp"
-#include "policy/links.hpp"
-#include "policy/methods.hpp"
+#include "policy/link_model.hpp"
 #include "policy/ratios.hpp"
 
 namespace mpress::policy {
@@ -54,70 +51,35 @@ class Policy {
   /// `force`: everything is compressed.
   void configure(bool force, const Costs& costs);
 
+  LinkModel& links() { return links_; }
+  const LinkModel& links() const { return links_; }
+
   /// Could any message in memory of the host be compressed, whatever it becomes?
   bool may_compress_host() const;
 
-  /// The same of messages to such peers, by one codec.
+  /// Could any to such peers, by this codec? By none where everything is forced.
   bool may_compress_host(Peer peer, Codec codec) const;
 
-  /// The same in memory of devices.
+  /// Could any message in memory of devices be compressed?
   bool may_compress_devices() const;
 
-  /// Do raw messages go by an own link on this path? Where MPI takes memory of devices, that is a
-  /// question of which was measured to be faster.
-  bool has_raw(Path path, std::size_t bytes) const {
-    return !costs_.raw_is_mpis ||
-           compute([&] { return is_faster_by_link(path, static_cast<double>(bytes)); });
+  /// Bytes of the shortest message to this kind of peer that compressing may be worth it for,
+  /// whatever it becomes; where everything is compressed `usual`, whatever the link.
+  std::size_t least_bytes(Peer peer, std::size_t usual) const {
+    return force_ ? usual : links_.threshold(peer, usual);
   }
-
-  /// Could any do so?
-  bool may_have_raw() const;
-
-  /// Do neither the profile nor the settings tell what messages in host memory cost?
-  bool lacks_host_costs(Peer peer) const { return !costs_.message({Place::host, peer}); }
-
-  /// Do neither tell what messages cost between devices that reach each other's memory?
-  bool lacks_linked_costs() const { return !costs_.message({Place::device, Peer::linked}); }
-
-  /// Such devices were seen to read each other's memory at this rate, in bytes a second, and
-  /// compute at `speed` (device_codec_times(); 0: not known), from which the times follow of codecs
-  /// that were never measured. The highest rate counts.
-  void learn_linked(double rate, double speed);
-
-  // What was measured at the start, in their place: the rate of links to such peers, in bytes a
-  // second, and the least that encoding and decoding take in host memory, by codec, in seconds a
-  // byte.
-  void learn(Peer peer, double rate, Belief belief) {
-    compute([&] { links_.begin(peer, rate, belief); });
-  }
-  void learn_codecs(const std::array<double, codec_count>& least_seconds) {
-    costs_.least_host_seconds = least_seconds;
-  }
-
-  /// The shortest message to this kind of peer that compressing may be worth it for, whatever it
-  /// becomes: `usual`; unless everything is compressed less where the link is slow, and more while
-  /// that is little believed.
-  std::size_t least_bytes(Peer peer, std::size_t usual) const;
   /// No process's is ever less, whatever it comes to know of its links.
-  std::size_t least_bytes_anywhere(std::size_t usual) const;
+  std::size_t least_bytes_anywhere(std::size_t usual) const {
+    return force_ ? usual : LinkModel::least_threshold(usual);
+  }
 
   /// Is this message, of host memory, which goes as `is_encoded` says, to be timed? `clock`: as
-  /// of LearnedLinks::judge().
+  /// of LinkModel::judge().
   Timing judge_timing(const Subject& subject, bool is_encoded, Clock clock);
 
-  /// A message that was timed; see LearnedLinks::observe().
-  bool timed(const Subject& subject, std::size_t wire_bytes, std::uint64_t ns, bool was_encoded);
-  /// Another rank of this host has learned that links to such peers have this rate.
-  void heard(Peer peer, double rate) {
-    compute([&] { links_.hear(peer, rate); });
-  }
-  /// What has been learned, in bytes a second; 0: nothing.
-  double rate(Peer peer) const { return links_.rate(peer); }
-  /// What rounds of raw messages cost on a path, as far as is known, else as is usual.
-  LinkCosts link_costs(Path path) const;
-  void not_timed(const Subject& subject, bool was_encoded) {
-    links_.lose(subject.path.peer, !was_encoded);
-  }
+  /// Seconds for which the codec would be at work on a message on the host, at both ends, as far as
+  /// this process has seen; 0: it has not.
+  double codec_seconds(const Subject& subject) const;
 
   /// The first messages of a kind are compressed to see what they become, and then now and then
   /// one of those that do not pay, to see whether that has changed: such looks cost at most about
@@ -146,24 +108,11 @@ class Policy {
   bool may_compress(std::initializer_list<Path> paths,
                     std::initializer_list<Codec> codecs = {Codec::mpc, Codec::zfp,
                                                            Codec::szp}) const;
-  bool is_faster_by_link(Path path, double bytes) const {
-    return costs_.message(path) && costs_.message({Place::device, Peer::same_host}) &&
-           !costs_.raw_by_mpi(path, bytes);
-  }
   /// Nanoseconds a byte, on the host, as of the fastest of late; 0: never seen.
   struct Speed {
     std::atomic<float> encode{0};
     std::atomic<float> decode{0};
   };
-  /// What messages and frames take on a path.
-  struct Wire {
-    Curve learned;  ///< of both, where nobody told
-    const Curve* told_message = nullptr;
-    const Curve* told_frame = nullptr;
-    const Curve& message() const { return told_message ? *told_message : learned; }
-    const Curve& frame() const { return told_frame ? *told_frame : learned; }
-  };
-  Wire wire(Path path) const;
   Verdict verdict(const Subject& subject);
   Forecast forecast_of(const Subject& subject) const;
   /// What a message costs raw, and compressed where the like of it became what was `seen`.
@@ -172,21 +121,12 @@ class Policy {
     CodecSeconds codec;
     bool pays;
   };
-  Prices prices(const Subject& subject, const Wire& costs, const Ratios::Seen& seen) const;
-  LinkCosts costs_of_link(Path path) const;
-  bool could_pay(Path path, Codec codec, const Wire& costs, double bytes) const;
-  double raw_seconds(Path path, const Wire& costs, double bytes) const;
-  double raw_seconds(const Subject& subject, const Wire& costs) const;
+  Prices prices(const Subject& subject, const PathCosts& costs, const Ratios::Seen& seen) const;
+  bool could_pay(Path path, Codec codec, const PathCosts& costs, double bytes) const;
   CodecSeconds seen_seconds(const Subject& subject) const;
-  CodecSeconds least_seconds(Path path, Codec codec, double bytes) const;
-  std::optional<CodecSeconds> codec_seconds(Path path, Codec codec, double bytes) const;
 
   bool force_ = false;
-  Costs costs_;
-  std::mutex learning_;
-  std::array<CodecTimes, codec_count> between_devices_;  ///< once that is known
-  std::atomic<bool> knows_devices_{false};
-  LearnedLinks links_;
+  LinkModel links_;
   mutable Ratios seen_;  ///< on all communicators; a new one begins with these
   std::array<std::array<Speed, size_classes>, codec_count> speeds_;
 };

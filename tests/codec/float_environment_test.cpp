@@ -201,11 +201,12 @@ void policy_decides_alike() {
     Costs costs = default_costs();
     Policy policy;
     policy.configure(false, costs);
-    policy.learn_codecs({0, 1e-10, 1e-10, 1e-10});
-    policy.learn(Peer::other_host, 1.17e8, Belief::some);
-    policy.learn_linked(3.3e11, 250);
-    found << policy.may_compress_host() << policy.may_compress_devices() << policy.may_have_raw();
-    found << policy.has_raw({Place::device, Peer::linked}, 1 << 20);
+    LinkModel& links = policy.links();
+    links.learn_codecs({0, 1e-10, 1e-10, 1e-10});
+    links.begin(Peer::other_host, 1.17e8, Confidence::medium);
+    links.learn_linked(3.3e11, 250, "a test");
+    found << policy.may_compress_host() << policy.may_compress_devices() << links.may_have_raw();
+    found << links.has_raw({Place::device, Peer::linked}, 1 << 20);
     const auto ratios = std::make_shared<Ratios>();
     for (const Place place : {Place::host, Place::device}) {
       for (std::size_t bytes = 3000; bytes < 100 << 20; bytes *= 7) {
@@ -216,16 +217,17 @@ void policy_decides_alike() {
           policy.encoded(subject, bytes / 3, bytes / 7);
           policy.decoded(place, Codec::szp, bytes, bytes / 9);
           found << policy.judge_timing(subject, true, [] { return std::uint64_t{77777777}; });
-          found << policy.timed(subject, bytes / 3, 9 * bytes, true);
+          found << links.observe(Peer::other_host, bytes / 3, 9 * bytes,
+                                 policy.codec_seconds(subject));
         }
       }
     }
-    policy.heard(Peer::other_host, 1.3e8);
-    found << policy.least_bytes(Peer::other_host, 65536) << policy.rate(Peer::other_host);
+    links.adopt(Peer::other_host, 1.3e8);
+    found << policy.least_bytes(Peer::other_host, 65536) << links.rate(Peer::other_host);
     const Path paths[] = {{Place::host, Peer::other_host}, {Place::device, Peer::linked}};
     CollectiveCosts between;
-    between.within = policy.link_costs(paths[1]);
-    between.between = policy.link_costs(paths[0]);
+    between.within = links.rounds(paths[1]);
+    between.between = links.rounds(paths[0]);
     found << between.within.seconds_a_byte << between.between.seconds_a_byte;
     const int hosts[] = {0, 0, 1, 1, 2};
     MethodChoice choose;

@@ -34,8 +34,8 @@ class Game {
     comm_.hints.update(hints);
     const double rate = any(2) == 0 ? 1e7 : 1e10;
     if (any(2) == 0)
-      rank_.policy.learn(policy::Peer::other_host, rate,
-                         any(2) == 0 ? policy::Belief::full : policy::Belief::little);
+      rank_.policy.links().begin(policy::Peer::other_host, rate,
+                                 any(2) == 0 ? policy::Confidence::full : policy::Confidence::low);
     rank_.gpu_aware = any(2) == 0;
     if (any(3) == 0) rank_.least_framed_bytes = engine::Messaging::never;
     const std::size_t item = any(2) == 0 ? 4 : any(2) == 0 ? 8 : 1 + any(40);
@@ -77,7 +77,7 @@ class Game {
   std::int64_t edge() {
     const std::size_t edges[] = {rank_.config.threshold, comm_.hints.threshold(0),
                                  wire::min_frame_bytes, rank_.links.least_bytes_between_devices,
-                                 policy::LearnedLinks::least_bytes};
+                                 policy::LinkModel::least_timed_bytes};
     return static_cast<std::int64_t>(edges[any(std::size(edges))] / layout_->size);
   }
   engine::Message message_of(std::int64_t count) {

@@ -42,18 +42,6 @@ int compressed_of(Policy& policy, const Subject& message, int messages, double r
   return compressed;
 }
 
-void curves_are_straight_between_points() {
-  const Curve curve({{1000, 2e-6}, {3000, 6e-6}, {7000, 8e-6}});
-  CHECK(is_near(curve.at(10), 2e-6) && is_near(curve.at(1000), 2e-6));
-  CHECK(is_near(curve.at(2000), 4e-6) && is_near(curve.at(3000), 6e-6));
-  CHECK(is_near(curve.at(5000), 7e-6));
-  CHECK(is_near(curve.at(11000), 10e-6));  // at the last rate
-  CHECK(is_near(Curve({{1000, 1e-6}}).at(3000), 3e-6));
-  CHECK(is_near(Curve({{1000, 5e-6}, {2000, 4e-6}}).at(9000), 4e-6));  // never less and less
-  CHECK(is_near(Curve::line(1e-6, 1e9).at(2e9), 2 + 1e-6));
-  CHECK(!Curve() && Curve::line(0, 1));
-}
-
 void the_slowest_stage_counts_in_full() {
   const Curve link = Curve::line(10e-6, 1e9);
   // In one piece, all add up.
@@ -109,26 +97,6 @@ void frames_between_linked_devices_go_as_messages_do() {
   CHECK(is_near(costs.frame(linked).at(1e9), costs.message(linked).at(1e9)));
 }
 
-void raw_messages_are_mpi_s_unless_that_is_slower() {
-  Costs costs = costs_between_gpus();
-  costs.raw_is_mpis = true;
-  Policy policy;
-  policy.configure(false, costs);
-  // MPI's 20 us and 10 GB/s, which default_costs() assumes, over 15 us and 370 GB/s.
-  CHECK(policy.has_raw(linked, 1 << 20) && policy.may_have_raw());
-  costs.messages[static_cast<std::size_t>(Peer::same_host)][1] = Curve::line(5e-6, 300e9);
-  policy.configure(false, costs);
-  CHECK(!policy.has_raw(linked, 64 << 10) && policy.has_raw(linked, 256 << 20));
-  CHECK(costs.raw_by_mpi(linked, 64 << 10) == &costs.message({Place::device, Peer::same_host}));
-  CHECK(!costs.raw_by_mpi(linked, 256 << 20));
-  costs.messages[static_cast<std::size_t>(Peer::same_host)][1] = {};
-  policy.configure(false, costs);
-  CHECK(!policy.has_raw(linked, 256 << 20));
-  costs.raw_is_mpis = false;
-  policy.configure(false, costs);
-  CHECK(policy.has_raw(linked, 64 << 10) && policy.may_have_raw());
-}
-
 void messages_by_pinned_memory_overlap() {
   const Costs costs = costs_between_gpus();
   const Path pinned{Place::device, peer_by(link::Kind::host)};
@@ -148,25 +116,26 @@ void links_between_devices_are_learned() {
   };
   Policy policy;
   policy.configure(false, costs);
-  CHECK(policy.lacks_linked_costs() && policy.judge(message(Codec::szp)) == Verdict::unknown);
-  policy.learn_linked(25e9, speed_of_h200);  // PCIe
-  policy.learn_linked(12e9, speed_of_h200);  // another one, slower
-  CHECK(policy.rate(Peer::linked) == 25e9);
+  CHECK(!policy.links().is_configured(linked) &&
+        policy.judge(message(Codec::szp)) == Verdict::unknown);
+  policy.links().learn_linked(25e9, speed_of_h200, "a test");  // PCIe
+  policy.links().learn_linked(12e9, speed_of_h200, "a test");  // another one, slower
+  CHECK(policy.links().rate(Peer::linked) == 25e9);
   CHECK(compressed_of(policy, message(Codec::mpc), 20, 1.5) == 20);
   CHECK(compressed_of(policy, message(Codec::szp), 20, 10) == 20);
-  policy.learn_linked(390e9, speed_of_h200);  // NVLink
+  policy.links().learn_linked(390e9, speed_of_h200, "a test");  // NVLink
   CHECK(policy.judge(message(Codec::mpc)) == Verdict::link);
   CHECK(compressed_of(policy, message(Codec::szp), 20, 10) == 20);
   Policy of_slow_devices;
   of_slow_devices.configure(false, costs);
-  of_slow_devices.learn_linked(390e9, speed_of_h200 / 2);
+  of_slow_devices.links().learn_linked(390e9, speed_of_h200 / 2, "a test");
   CHECK(of_slow_devices.judge(message(Codec::szp)) == Verdict::link);
   // What a profile tells of codecs holds.
   costs.codecs[static_cast<std::size_t>(Codec::szp)][1] = {Curve::line(1, 1), Curve::line(1, 1)};
   costs.assumed_codecs[static_cast<std::size_t>(Codec::szp)] = false;
   Policy of_profile;
   of_profile.configure(false, costs);
-  of_profile.learn_linked(25e9, speed_of_h200);
+  of_profile.links().learn_linked(25e9, speed_of_h200, "a test");
   CHECK(of_profile.judge(message(Codec::szp)) == Verdict::link);
 }
 
@@ -232,9 +201,10 @@ void a_measured_link_counts_where_nothing_is_told() {
   constexpr double slow = 125e6;
   Policy policy;
   policy.configure(false, default_costs());
-  CHECK(!policy.may_compress_host() && policy.lacks_host_costs(Peer::other_host));
-  policy.learn_codecs({0, 1e-9, 1e-9, 0.5e-9});
-  policy.learn(Peer::other_host, slow, Belief::some);
+  CHECK(!policy.may_compress_host() &&
+        !policy.links().is_configured({Place::host, Peer::other_host}));
+  policy.links().learn_codecs({0, 1e-9, 1e-9, 0.5e-9});
+  policy.links().begin(Peer::other_host, slow, Confidence::medium);
   CHECK(policy.may_compress_host());
   Subject message = message_of();
   CHECK(policy.judge(message) == Verdict::unknown);
@@ -251,7 +221,7 @@ void a_measured_link_counts_where_nothing_is_told() {
   // What a profile tells rules.
   Policy told;
   told.configure(false, link_of(100e9));
-  told.learn(Peer::other_host, slow, Belief::some);
+  told.links().begin(Peer::other_host, slow, Confidence::medium);
   CHECK(compressed_of(told, message, 100, 2) <= 2);
 }
 
@@ -259,39 +229,11 @@ void a_measured_link_counts_where_nothing_is_told() {
 void a_fast_link_is_left_alone() {
   Policy policy;
   policy.configure(false, default_costs());
-  policy.learn_codecs({0, 1e-9, 1e-9, 0.5e-9});
-  policy.learn(Peer::same_host, 3e9, Belief::some);
+  policy.links().learn_codecs({0, 1e-9, 1e-9, 0.5e-9});
+  policy.links().begin(Peer::same_host, 3e9, Confidence::medium);
   CHECK(!policy.may_compress_host());
   CHECK(policy.judge(message_of()) == Verdict::link);
   CHECK(compressed_of(policy, message_of(), 1000, 100) == 0);
-}
-
-void slow_links_have_a_smaller_threshold() {
-  constexpr std::size_t usual = 64 << 10;
-  Policy policy;
-  policy.configure(false, default_costs());
-  CHECK(policy.least_bytes(Peer::other_host, usual) == usual);
-  policy.learn(Peer::other_host, 125e6, Belief::some);
-  CHECK(policy.least_bytes(Peer::other_host, usual) == 4096);
-  CHECK(policy.least_bytes(Peer::other_host, 1024) == 1024);
-  policy.learn(Peer::other_host, 1.25e9, Belief::some);
-  CHECK(policy.least_bytes(Peer::other_host, usual) == 25000);
-  policy.learn(Peer::other_host, 50e9, Belief::some);
-  CHECK(policy.least_bytes(Peer::other_host, usual) == usual);
-}
-
-/// A message has to tell first.
-void short_messages_do_not_go_by_what_is_little_believed() {
-  constexpr std::size_t usual = 64 << 10;
-  Policy policy;
-  policy.configure(false, default_costs());
-  policy.learn(Peer::same_host, 125e6, Belief::little);
-  CHECK(policy.least_bytes(Peer::same_host, usual) == LearnedLinks::least_bytes);
-  CHECK(policy.least_bytes(Peer::same_host, 1 << 20) == 1 << 20);
-  Subject message = message_of(1 << 20);
-  message.path.peer = Peer::same_host;
-  CHECK(policy.timed(message, message.bytes, 8 * message.bytes, false));
-  CHECK(policy.least_bytes(Peer::same_host, usual) == 4096);
 }
 
 Subject linked_message_of(std::size_t size) {
@@ -441,12 +383,10 @@ void chunks_by_the_host_grow_slowly() {
 
 int main() {
   chunks_by_the_host_grow_slowly();
-  curves_are_straight_between_points();
   the_slowest_stage_counts_in_full();
   chunks_are_the_device_s();
   frames_may_take_another_way();
   frames_between_linked_devices_go_as_messages_do();
-  raw_messages_are_mpi_s_unless_that_is_slower();
   messages_by_pinned_memory_overlap();
   launches_of_linked_devices_count_once();
   force_compresses_always();
@@ -455,8 +395,6 @@ int main() {
   what_can_never_pay_is_not_tried();
   a_measured_link_counts_where_nothing_is_told();
   a_fast_link_is_left_alone();
-  slow_links_have_a_smaller_threshold();
-  short_messages_do_not_go_by_what_is_little_believed();
   nothing_is_assumed_of_linked_devices();
   links_between_devices_are_learned();
   large_messages_between_linked_devices_may_pay();

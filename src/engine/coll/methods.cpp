@@ -1,8 +1,6 @@
 #include "engine/coll/methods.hpp"
 
 #include <algorithm>
-#include <array>
-#include <tuple>
 #include <vector>
 
 #include "codec/float_environment.hpp"
@@ -33,7 +31,7 @@ double expected_wire_per_raw(const Spec& spec) {
 
 CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
   CollectiveCosts found;
-  const auto of = [&](Place place, Peer peer) { return job.policy.link_costs({place, peer}); };
+  const auto of = [&](Place place, Peer peer) { return job.policy.links().rounds({place, peer}); };
   found.host = {of(Place::host, Peer::same_host), of(Place::host, Peer::other_host)};
   std::vector<policy::CollectiveCosts*> all{&found.host};
   const LinkCosts between_devices = of(Place::device, Peer::other_host);
@@ -42,28 +40,25 @@ CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
     all.push_back(&(found.devices[at] = {of(Place::device, peer), between_devices}));
   }
   // Rates that were learned are those of all of a host's ranks at once.
-  if (job.policy.rate(Peer::other_host) != 0) {
+  if (job.policy.links().rate(Peer::other_host) != 0) {
     const std::size_t ranks = std::max<std::size_t>(job.endpoints.ranks_here(), 1);
     compute([&] {
       for (auto* costs : all) costs->between.seconds_a_byte /= static_cast<double>(ranks);
     });
   }
-  std::array<double, 6 * (1 + std::tuple_size_v<decltype(found.devices)>)> numbers;
-  const auto for_each = [&](auto visit) {
-    std::size_t i = 0;
-    for (policy::CollectiveCosts* const costs : all) {
-      for (LinkCosts* const link : {&costs->within, &costs->between}) {
-        for (double* const number :
-             {&link->round_seconds, &link->seconds_a_byte, &link->crowding}) {
-          visit(*number, numbers[i++]);
-        }
+  std::vector<double*> agreed;
+  std::vector<double> worst;
+  for (policy::CollectiveCosts* const costs : all) {
+    for (LinkCosts* const link : {&costs->within, &costs->between}) {
+      for (double* const number : {&link->round_seconds, &link->seconds_a_byte, &link->crowding}) {
+        agreed.push_back(number);
+        worst.push_back(*number);
       }
     }
-  };
-  for_each([](const double& own, double& told) { told = own; });
-  mpi::calls().Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE,
+  }
+  mpi::calls().Allreduce(MPI_IN_PLACE, worst.data(), static_cast<int>(worst.size()), MPI_DOUBLE,
                          MPI_MAX, world.comm());
-  for_each([](double& own, const double& told) { own = told; });
+  for (std::size_t i = 0; i < worst.size(); ++i) *agreed[i] = worst[i];
   return found;
 }
 

@@ -75,13 +75,6 @@ enum class Fact : unsigned char {
 };
 constexpr std::size_t fact_count = static_cast<std::size_t>(Fact::count_);
 
-/// Where compressing messages in host memory may pay.
-struct Gains {
-  bool within = false;   ///< hosts
-  bool between = false;  ///< them
-  bool any() const { return within || between; }
-};
-
 class Facts {
  public:
   std::uint64_t& operator[](Fact fact) { return numbers_[static_cast<std::size_t>(fact)]; }

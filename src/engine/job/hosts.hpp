@@ -26,6 +26,8 @@ class Hosts {
   /// The sheet of a rank of this host; null for others.
   link::Sheet* sheet(int rank) const;
   link::Sheet* own_sheet() const { return sheet(rank_); }
+  /// That of this host's first rank.
+  link::Sheet* shared_sheet() const { return sheet(leader(rank_)); }
 
   /// Does the process of a rank of this host still exist?
   bool lives(int rank) const;

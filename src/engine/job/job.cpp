@@ -1,11 +1,11 @@
 #include "engine/job/job.hpp"
 
-#include <cstdio>
+#include <cstring>
+#include <string>
 
-#include "codec/float_environment.hpp"
 #include "core/changes.hpp"
+#include "core/learning/learned.hpp"
 #include "engine/job/start_together.hpp"
-#include "engine/learning/learned.hpp"
 #include "engine/request/freed.hpp"
 #include "mpi/error_handlers.hpp"
 #include "mpi/objects/self_comm.hpp"
@@ -13,28 +13,6 @@
 #include "mpi/progress_hook.hpp"
 
 namespace mpress::engine {
-namespace {
-
-/// For the report.
-void tell_of_learned(Job& job) {
-  auto& profile = job.record.header().profile;
-  std::string text = profile;
-  constexpr policy::Peer peers[] = {policy::Peer::same_host, policy::Peer::other_host,
-                                    policy::Peer::linked};
-  for (const policy::Peer peer : peers) {
-    const double rate = job.policy.rate(peer);
-    if (rate == 0 || (peer != policy::Peer::linked && !job.learned)) continue;
-    char number[32];
-    compute([&] { std::snprintf(number, sizeof number, "%.3g GB/s", rate * 1e-9); });
-    text += std::string("; ") + policy::peer_names[policy::index(peer)] + " " + number;
-    const char* const by = job.linked_rate.learned_by();
-    if (peer == policy::Peer::linked && by) text += std::string(", learned by ") + by;
-  }
-  std::snprintf(profile, sizeof profile, "%s", text.c_str());
-}
-
-}  // namespace
-
 mpi::Immortal<Job> Job::instance_;
 
 Job::Job() : Messaging({mpi::begin_scope_of_no_call, mpi::end_scope_of_no_call}) {}
@@ -55,7 +33,9 @@ void stop_job() {
   // Where a rank has ended, what is private to the others ends with their processes.
   if (job.chunks.close()) job.contexts.close();
   job.state_ = Job::State::off;
-  tell_of_learned(job);
+  auto& profile = job.record.header().profile;  // for the report
+  const std::string learned = describe_learned(job, job.learned);
+  std::strncat(profile, learned.c_str(), sizeof profile - 1 - std::strlen(profile));
   if (job.learned && job.contexts.hosts().leader(job.rank) == job.rank) keep_learned(job);
   mpi::forget_types();
   job.record.header().finished_ns = trace::now_ns();

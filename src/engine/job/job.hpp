@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "core/learning/probe.hpp"
 #include "engine/coll/methods.hpp"
 #include "engine/job/context.hpp"
 #include "engine/p2p/receive/header_forecast.hpp"
@@ -40,20 +41,12 @@ class Job final : public Messaging {
   std::size_t least_reduced_bytes =
       64 * 1024;  ///< of a rank's part, that links between devices sum
   std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's
-  bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own
-  bool threaded = false;     ///< MPI_THREAD_MULTIPLE
-  bool raw_is_mpis = false;  ///< MPI gets all that is not encoded, in memory of devices, too
+  bool threaded = false;                              ///< MPI_THREAD_MULTIPLE
+  bool raw_is_mpis = false;         ///< MPI gets all that is not encoded, in memory of devices, too
   bool gets_device_chunks = false;  ///< some rank's MPI takes memory of devices
 
   /// May the data of messages follow their headers, as far as this process has seen?
   bool expects_data() const { return links.are_used() || progress.is_threaded(); }
-
-  /// Could messages in host memory to such peers gain by a codec? By none of them, where what is
-  /// not encoded is forced.
-  bool may_pay(policy::Peer peer, Codec codec) const {
-    if (codec == Codec::none) return config.force;
-    return policy.may_compress_host(peer, codec == Codec::automatic ? Codec::mpc : codec);
-  }
 
   /// May messages to memory of the host come as frames, or as headers? Told by all ranks in
   /// MPI_Init, and by what came since.
@@ -67,7 +60,7 @@ class Job final : public Messaging {
     bool on_devices = false;  ///< those of communicators that have buffers there
     bool reductions = false;  ///< of these the reductions between ranks of a host, at least
     /// Those on host memory, where compressing may pay within hosts, and between them; by codec.
-    std::array<Gains, policy::codec_count> gains;
+    GainsByCodec gains;
     Gains usual;                    ///< of the environment's
     Gains most;                     ///< of any, where calls may ask for codecs
     bool immediate = false;         ///< non-blocking and persistent ones, too
@@ -80,7 +73,7 @@ class Job final : public Messaging {
     bool any() const { return on_devices || reductions || usual.any(); }
   } collectives;
   CollectiveCosts collective_costs;  ///< once all ranks agreed on them
-  bool learned = false;              ///< from messages, too; told of at the end
+  bool learned = false;              ///< from messages, too; the report says so
   bool gets_frames = true;  ///< some rank may compress, or cut, messages to memory of the host
   std::atomic<bool> has_got_frames{false};
   /// The error code of MPI's for a status.

@@ -13,11 +13,11 @@
 #include <functional>
 #include <mutex>
 
+#include "core/learning/probe.hpp"
+#include "core/learning/tuning.hpp"
 #include "engine/job/job.hpp"
 #include "engine/job/presence.hpp"
 #include "engine/job/start_together.hpp"
-#include "engine/learning/probe.hpp"
-#include "engine/learning/tuning.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/calls/fortran_calls.hpp"
@@ -25,6 +25,7 @@
 #include "mpi/objects/keyvals.hpp"
 #include "mpi/objects/self_comm.hpp"
 #include "mpi/open_links.hpp"
+#include "mpi/probe_exchange.hpp"
 #include "mpi/progress_hook.hpp"
 #include "trace/message.hpp"
 #include "trace/timeline.hpp"
@@ -160,9 +161,10 @@ bool calls_are_seen(const Job& job, bool at_init) {
 /// Does this rank want to measure links? Where all is compressed they matter for algorithms alone,
 /// and within a host hardly for those.
 bool lacks_costs(const Job& job) {
-  const bool lacks_within = job.policy.lacks_host_costs(policy::Peer::same_host);
-  return measures_links(job) &&
-         ((lacks_within && learns(job)) || job.policy.lacks_host_costs(policy::Peer::other_host));
+  const policy::LinkModel& links = job.policy.links();
+  const bool lacks_within = !links.is_configured({policy::Place::host, policy::Peer::same_host});
+  const bool lacks_between = !links.is_configured({policy::Place::host, policy::Peer::other_host});
+  return measures_links(job) && ((lacks_within && learns(job)) || lacks_between);
 }
 
 /// Does MPI let mpress send and receive while it blocks? Under MPI_THREAD_MULTIPLE MPICH holds a
@@ -213,14 +215,15 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   Facts facts;
   facts[Fact::least_chunk] = Chunks::least_chunk(chunk_bytes, device_chunks);
   // An MPI that takes memory of devices gets all of it where nothing is compressed.
-  const bool sends_from_devices = job.policy.may_have_raw() || job.policy.may_compress_devices();
+  const bool sends_from_devices =
+      job.policy.links().may_have_raw() || job.policy.may_compress_devices();
   facts[Fact::sends_frames] =
       job.policy.may_compress_host() || (gpu::in_use() && sends_from_devices);
   for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
     facts[fact_of(Fact::none_within, codec)] =
-        job.may_pay(policy::Peer::same_host, static_cast<Codec>(codec));
+        job.policy.may_compress_host(policy::Peer::same_host, static_cast<Codec>(codec));
     facts[fact_of(Fact::none_between, codec)] =
-        job.may_pay(policy::Peer::other_host, static_cast<Codec>(codec));
+        job.policy.may_compress_host(policy::Peer::other_host, static_cast<Codec>(codec));
   }
   facts[Fact::measures] = lacks_costs(job);
   facts[Fact::learns] = lacks_costs(job) && learns(job);
@@ -244,7 +247,7 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
 
 void configure_policy(Job& job, const policy::Costs& costs) {
   job.policy.configure(job.config.force, costs);
-  job.raw_is_mpis = job.gpu_aware && !job.raw_by_link && !job.policy.may_have_raw();
+  job.raw_is_mpis = job.gpu_aware && !job.raw_by_link && !job.policy.links().may_have_raw();
 }
 
 void start_progress_thread(Job& job) {
@@ -304,27 +307,23 @@ void allow_collectives(Job& job, const Context& world) {
 void measure_links(Job& job, const Context& world, Tuning& tuning) {
   const bool learns = world.is_true_for_any(Fact::learns);
   if (!world.is_true_for_any(Fact::measures) || (!learns && world.hosts().count() == 1)) return;
-  const Probed probed = probe_links(job, world);
+  mpi::ProbeExchange exchange(world.comm(), job.pacer);
+  const GainsByCodec probed = probe_links(job, exchange, world.hosts(), learns);
   for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
-    Gains& gains = job.collectives.gains[codec];
-    gains.within = gains.within || probed.gains[codec].within;
-    gains.between = gains.between || probed.gains[codec].between;
+    job.collectives.gains[codec].add(probed[codec]);
+    job.gets_frames = job.gets_frames || probed[codec].any();
   }
-  job.gets_frames = probed.may_compress || job.gets_frames;
   if (job.gets_frames) job.least_framed_bytes = world.lowest()[Fact::least_framed];
   job.learned = learns;
-  if (job.gets_frames && learns) {
-    Hosts& hosts = job.contexts.hosts();
-    job.timings.open(hosts.sheet(hosts.leader(job.rank)));
-  }
+  if (job.gets_frames && learns) job.timings.open(job.contexts.hosts().shared_sheet());
   tuning.lacking[static_cast<std::size_t>(policy::Medium::host)].clear();
 }
 
 /// Where nothing tells what links between devices are like. Once links are open.
 void measure_linked(Job& job) {
-  if (!learns(job) || !job.links.peer.is_open() || !job.policy.lacks_linked_costs()) return;
-  Hosts& hosts = job.contexts.hosts();
-  job.linked_rate.open(hosts.sheet(hosts.leader(job.rank)));
+  constexpr policy::Path linked{policy::Place::device, policy::Peer::linked};
+  if (!learns(job) || !job.links.peer.is_open() || job.policy.links().is_configured(linked)) return;
+  job.linked_rate.open(job.contexts.hosts().shared_sheet());
 }
 
 /// What all ranks of MPI_COMM_WORLD do in MPI_Init.
@@ -339,10 +338,7 @@ void start_together(Job& job, Tuning& tuning) {
     job.collective_costs = agree_on_costs(job, *world);
   }
   job.collectives.usual = job.collectives.of(job.config.spec);
-  for (const Gains& one : job.collectives.gains) {
-    job.collectives.most.within = job.collectives.most.within || one.within;
-    job.collectives.most.between = job.collectives.most.between || one.between;
-  }
+  for (const Gains& one : job.collectives.gains) job.collectives.most.add(one);
 }
 
 }  // namespace
@@ -405,7 +401,9 @@ void start_job(bool at_init) {
   // An MPI that takes memory of devices has links of its own for what is not encoded.
   job.raw_by_link = !job.gpu_aware || link::named(job.config.link);
   if (::dlsym(RTLD_DEFAULT, "mpress_call_begin")) job.takes_specs = true;
+  job.mpi = mpi::library_name();
   Tuning tuning = tune(job);
+  if (!tuning.error.empty()) mpi::fatal(tuning.error);
   open_record(job, tuning);
   if (!calls_are_seen(job, at_init)) {
     job.state_ = Job::State::off;

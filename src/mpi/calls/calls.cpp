@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "config/machine.hpp"
 #include "mpi/calls/blocking_calls.hpp"
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/calls/checked_calls.hpp"
@@ -56,6 +57,13 @@ const char* compiled_mpi() {
 #else
   return "the MPI standard ABI";
 #endif
+}
+
+std::string library_name() {
+  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');  // too long for small stacks
+  int length = 0;
+  calls().Get_library_version(text.data(), &length);
+  return mpi_name(text.c_str());
 }
 
 void fatal(const std::string& message) {

@@ -103,6 +103,9 @@ inline const Calls& calls() { return bound_calls; }
 /// The MPI that mpress was compiled for, in words.
 const char* compiled_mpi();
 
+/// Name and number of the MPI library: mpi_name().
+std::string library_name();
+
 /// The same bits for the same handle, whether handles are integers or pointers.
 template <typename Handle>
 std::uintptr_t handle_bits(Handle handle) {

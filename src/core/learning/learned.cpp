@@ -1,21 +1,20 @@
-#include "engine/learning/learned.hpp"
+#include "core/learning/learned.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "codec/float_environment.hpp"
 #include "codec/spec.hpp"
 #include "config/machine.hpp"
-#include "engine/job/job.hpp"
-#include "engine/learning/tuning.hpp"
+#include "core/runtime.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -24,18 +23,17 @@ constexpr const char* first_line = "mpress learned 1";
 constexpr std::size_t most_lines = 64;
 
 /// Beside the default profile, so that machines that share a home have one each.
-std::string path_of(const Job& job) {
-  if (job.config.profile == "off" || job.pacer.active()) return {};
+std::string path_of(const Runtime& runtime) {
+  if (runtime.config.profile == "off" || runtime.pacer.active()) return {};
   const std::string profile = default_profile_path();
   return profile.empty() ? profile
                          : std::filesystem::path(profile).replace_extension(".learned").string();
 }
 
 /// What the rates depend on, beside the hardware.
-std::string key_of(const Job& job) {
-  const std::string mpi = own_mpi();
-  return mpi + " | " + transport_settings(mpi) + " | " +
-         std::to_string(job.endpoints.ranks_here()) + " of " + std::to_string(job.size);
+std::string key_of(const Runtime& runtime) {
+  return runtime.mpi + " | " + transport_settings(runtime.mpi) + " | " +
+         std::to_string(runtime.endpoints.ranks_here()) + " of " + std::to_string(runtime.size);
 }
 
 std::vector<std::string> lines_of(const std::string& path) {
@@ -50,9 +48,11 @@ std::vector<std::string> lines_of(const std::string& path) {
 /// Takes a line's numbers off it.
 bool read_rates(std::string_view& line, Rates& rates) {
   return compute([&] {
-    for (double& rate : rates) {
-      const auto [end, code] = std::from_chars(line.data(), line.data() + line.size(), rate);
-      if (code != std::errc{} || !(rate >= 0)) return false;
+    for (std::uint64_t& rate : rates) {
+      double number = 0;
+      const auto [end, code] = std::from_chars(line.data(), line.data() + line.size(), number);
+      if (code != std::errc{} || !(number >= 0 && number < 1e15)) return false;
+      rate = static_cast<std::uint64_t>(number);
       line.remove_prefix(static_cast<std::size_t>(end - line.data()));
       line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
     }
@@ -62,12 +62,10 @@ bool read_rates(std::string_view& line, Rates& rates) {
 
 }  // namespace
 
-Rates read_learned(const Job& job) {
+Rates read_learned(const Runtime& runtime) {
   Rates rates{};
-  const std::string path = path_of(job);
-  if (path.empty()) return rates;
-  const std::string key = key_of(job);
-  for (const std::string& line : lines_of(path)) {
+  const std::string key = key_of(runtime);
+  for (const std::string& line : lines_of(path_of(runtime))) {
     Rates found{};
     std::string_view rest = line;
     if (read_rates(rest, found) && rest == key) rates = found;
@@ -75,18 +73,18 @@ Rates read_learned(const Job& job) {
   return rates;
 }
 
-void keep_learned(const Job& job) {
-  const std::string path = path_of(job);
+void keep_learned(const Runtime& runtime) {
+  const std::string path = path_of(runtime);
   if (path.empty()) return;
   bool is_known = false;
   std::string rates;
   for (std::size_t peer = 0; peer < policy::peer_count; ++peer) {
-    const double rate = job.policy.rate(static_cast<policy::Peer>(peer));
+    const double rate = runtime.policy.links().rate(static_cast<policy::Peer>(peer));
     is_known = is_known || rate != 0;
     rates += number_text(compute([=] { return std::round(rate); })) + " ";
   }
   if (!is_known) return;
-  const std::string key = key_of(job);
+  const std::string key = key_of(runtime);
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   std::vector<std::string> lines = lines_of(path);
@@ -107,6 +105,21 @@ void keep_learned(const Job& job) {
     }
   }
   std::filesystem::rename(fresh, path, ignored);
+}
+
+std::string describe_learned(const Runtime& runtime, bool by_messages) {
+  const policy::LinkModel& links = runtime.policy.links();
+  std::string text;
+  for (std::size_t i = 0; i < policy::peer_count; ++i) {
+    const auto peer = static_cast<policy::Peer>(i);
+    const double rate = links.rate(peer);
+    if (rate == 0 || !(by_messages || policy::has_own_link(peer))) continue;
+    char number[32];
+    compute([&] { std::snprintf(number, sizeof number, "%.3g GB/s", rate * 1e-9); });
+    text += std::string("; ") + policy::peer_names[i] + " " + number;
+    if (policy::has_own_link(peer)) text += std::string(", learned by ") + links.learned_by();
+  }
+  return text;
 }
 
 }  // namespace mpress::engine

@@ -1,4 +1,4 @@
-// Messages whose receivers tell how long they took: what the policy learns links by.
+// Messages whose receivers report how long they took.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 
-#include "link/board.hpp"
+#include "core/learning/host_rate.hpp"
 #include "policy/policy.hpp"
 
 namespace mpress::engine {
@@ -20,22 +20,19 @@ class Timings {
  public:
   explicit Timings(Runtime& runtime) : runtime_(runtime) {}
 
-  /// From now on all ranks expect messages that are timed. `of_host`: where those of a host tell
-  /// each other; null: nowhere.
-  void open(link::Sheet* of_host) {
-    of_host_ = of_host;
-    is_open_ = true;
-  }
-  bool is_open() const { return is_open_; }
+  /// From now on all ranks expect messages that are timed. `sheet`: of the host's first rank; or
+  /// null.
+  void open(link::Sheet* sheet);
 
   /// May receives of up to so many bytes bring one?
   bool may_come(std::size_t bytes) const {
-    return is_open_ && bytes >= policy::LearnedLinks::least_bytes;
+    return is_open_ && bytes >= policy::LinkModel::least_timed_bytes;
   }
 
-  /// Hands the policy what was told; costs next to nothing where no message is under way.
+  /// Teaches the model what a receiver has reported; costs next to nothing where no message is in
+  /// flight.
   void collect() {
-    if (is_under_way_.load(std::memory_order_relaxed)) look();
+    if (is_in_flight_.load(std::memory_order_relaxed)) look();
   }
 
   /// Says how a message is to be timed that goes as `is_encoded` says, as far as collect() has
@@ -52,25 +49,22 @@ class Timings {
   void sent(std::uint32_t number, std::size_t wire_bytes);
 
  private:
-  struct UnderWay {
+  struct InFlight {
     std::uint32_t number;
     policy::Subject subject;
     bool is_encoded;
     std::uint64_t begin_ns;
     std::size_t wire_bytes = 0;  ///< 0: not all is handed over
   };
-  std::optional<UnderWay> end();
+  std::optional<InFlight> end();
   void look();
-  void hear(policy::Peer peer);
-  void tell(policy::Peer peer);
 
   Runtime& runtime_;
   bool is_open_ = false;
-  link::Sheet* of_host_ = nullptr;
-  std::array<std::atomic<std::uint64_t>, policy::peer_count> heard_{};
-  std::atomic<bool> is_under_way_{false};
+  std::array<HostRate, policy::peer_count> of_host_;
+  std::atomic<bool> is_in_flight_{false};
   std::mutex mutex_;
-  std::optional<UnderWay> under_way_;
+  std::optional<InFlight> in_flight_;
 };
 
 }  // namespace mpress::engine

@@ -1,4 +1,4 @@
-#include "core/linked_rate.hpp"
+#include "core/learning/linked_rate.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -22,22 +22,22 @@ constexpr int times = 3;
 constexpr std::size_t most_measured = 8;
 
 /// A copy that does not take so many times as long as a brief one tells too little.
-constexpr double clearly_longer = 4;
+constexpr std::uint64_t clearly_longer = 4;
 constexpr int attempts = 4;  ///< at an occasion
 constexpr int most_tries = 16;
 
 /// A copy that takes so long tells enough, once and of the least bytes.
-constexpr double long_seconds = 1e-3;
+constexpr std::uint64_t long_ns = 1'000'000;
 
 /// A queue may stand still behind a stream of the program's, which may wait for what the program
 /// does next.
 constexpr std::uint64_t most_ns = 250'000'000;
 
-/// Seconds of a copy, the shortest of some; 0: the device refuses, or is not done by `end_ns`.
-double copy_seconds(gpu::Queue& queue, int device, std::byte* to, const std::byte* from,
-                    std::size_t bytes, std::uint64_t end_ns) {
-  double shortest = 0;
-  for (int i = 0; i < times && compute([&] { return shortest < long_seconds; }); ++i) {
+/// Nanoseconds of a copy, the shortest of some; 0: the device refuses, or is not done by `end_ns`.
+std::uint64_t copy_ns(gpu::Queue& queue, int device, std::byte* to, const std::byte* from,
+                      std::size_t bytes, std::uint64_t end_ns) {
+  std::uint64_t shortest = UINT64_MAX;
+  for (int i = 0; i < times && (i == 0 || shortest < long_ns); ++i) {
     const std::uint64_t begin = trace::now_ns();
     const gpu::Event event = queue.copy(to, from, bytes);
     gpu::State state = gpu::State::pending;
@@ -46,19 +46,15 @@ double copy_seconds(gpu::Queue& queue, int device, std::byte* to, const std::byt
       return state != gpu::State::pending || trace::now_ns() > end_ns;
     });
     if (state != gpu::State::done) return 0;
-    const std::uint64_t ns = trace::now_ns() - begin;
-    compute([&] {
-      const double took = static_cast<double>(ns) * 1e-9;
-      shortest = i == 0 ? took : std::min(shortest, took);
-    });
+    shortest = std::min(shortest, trace::now_ns() - begin);
   }
   return shortest;
 }
 
 }  // namespace
 
-void LinkedRate::open(link::Sheet* of_host) {
-  if (of_host) of_host_ = &of_host->seen[policy::index(policy::Peer::linked)];
+void LinkedRate::open(link::Sheet* sheet) {
+  of_host_.open(sheet, policy::Peer::linked);
   is_open_ = true;
 }
 
@@ -90,17 +86,17 @@ void LinkedRate::measure(Runtime& runtime, int rank, int device, const std::byte
   QueueLease queue = runtime.devices.queue(device, gpu::Priority::first);
   if (!to || !queue) return;
   const std::uint64_t end_ns = trace::now_ns() + most_ns;
-  const auto seconds = [&](std::size_t some) {
-    return copy_seconds(*queue, device, to.data(), from, some, end_ns);
+  const auto ns = [&](std::size_t some) {
+    return copy_ns(*queue, device, to.data(), from, some, end_ns);
   };
   double rate = 0;
   for (int i = 0; i < attempts && rate == 0; ++i) {
-    const double least = seconds(brief);
+    const std::uint64_t least = ns(brief);
     std::size_t read = least_bytes;
-    double all = least != 0 ? seconds(read) : 0;
-    if (all != 0 && read < bytes && compute([=] { return all < long_seconds; })) {
+    std::uint64_t all = least != 0 ? ns(read) : 0;
+    if (all != 0 && read < bytes && all < long_ns) {
       read = bytes;
-      all = seconds(read);
+      all = ns(read);
     }
     if (all == 0) {
       end_tries(rank);
@@ -108,37 +104,25 @@ void LinkedRate::measure(Runtime& runtime, int rank, int device, const std::byte
       given_up_.push_back({std::move(to), std::move(queue)});
       return;
     }
-    compute([&] {
-      if (all >= clearly_longer * least) rate = static_cast<double>(read) / (all - least);
-    });
+    if (all < clearly_longer * least) continue;
+    rate =
+        compute([=] { return 1e9 * static_cast<double>(read) / static_cast<double>(all - least); });
   }
   if (rate == 0) return;
   end_tries(rank);
   take(runtime, device, rate, by);
-  if (!of_host_) return;
-  double known = of_host_->rate.load(std::memory_order_relaxed);
-  compute([&] {
-    while (rate > known &&
-           !of_host_->rate.compare_exchange_weak(known, rate, std::memory_order_relaxed)) {
-    }
-  });
-  of_host_->count.fetch_add(1, std::memory_order_release);
+  of_host_.publish_highest(rate);
 }
 
-void LinkedRate::hear(Runtime& runtime, int device) {
-  if (!is_open_ || !of_host_) return;
-  const std::uint64_t count = of_host_->count.load(std::memory_order_acquire);
-  if (heard_.load(std::memory_order_relaxed) == count) return;
-  heard_.store(count, std::memory_order_relaxed);
-  take(runtime, device, of_host_->rate.load(std::memory_order_relaxed), "another rank of the host");
+void LinkedRate::adopt_published(Runtime& runtime, int device) {
+  const double rate = of_host_.take();
+  if (rate != 0) take(runtime, device, rate, "another rank of the host");
 }
 
 void LinkedRate::take(Runtime& runtime, int device, double rate, const char* by) {
-  if (compute([&] { return rate <= runtime.policy.rate(policy::Peer::linked); })) return;
   gpu::Gpu* const gpu = gpu::gpu();
-  runtime.policy.learn_linked(rate, gpu ? gpu->speed(device) : 0);
-  learned_by_.store(by, std::memory_order_relaxed);
-  note_change();
+  const double speed = gpu ? gpu->speed(device) : 0;
+  if (runtime.policy.links().learn_linked(rate, speed, by)) note_change();
 }
 
 }  // namespace mpress::engine

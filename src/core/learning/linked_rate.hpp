@@ -1,14 +1,12 @@
 // Rates of links between devices of a host, measured where no profile has them.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <vector>
 
 #include "core/devices.hpp"
-#include "link/board.hpp"
+#include "core/learning/host_rate.hpp"
 #include "memory/buffer_pool.hpp"
 
 namespace mpress::engine {
@@ -22,8 +20,8 @@ struct Runtime;
 /// acknowledges by itself nothing is read again; a buffer's first one is not such. Thread-safe.
 class LinkedRate {
  public:
-  /// From now on it is measured. `of_host`: where ranks of a host tell each other; null: nowhere.
-  void open(link::Sheet* of_host);
+  /// From now on it is measured. `sheet`: of the host's first rank; or null.
+  void open(link::Sheet* sheet);
 
   /// In memory of `rank`'s device so many bytes lie at `from`, which queues of `device` reach, and
   /// stay until this returns. Where that rank is still to be measured, waits for the device: 0.1 to
@@ -32,13 +30,9 @@ class LinkedRate {
   void measure(Runtime& runtime, int rank, int device, const std::byte* from, std::size_t bytes,
                const char* by);
 
-  /// The occasion on which the rate that counts was measured: `by`, or another rank of this host;
-  /// null: it was not.
-  const char* learned_by() const { return learned_by_.load(std::memory_order_relaxed); }
-
-  /// Takes over a rate that another rank of this host has measured since; `device`: one of this
+  /// Takes over a rate that another rank of this host has published since; `device`: one of this
   /// process's.
-  void hear(Runtime& runtime, int device);
+  void adopt_published(Runtime& runtime, int device);
 
  private:
   bool begin(int rank, std::size_t bytes);
@@ -46,9 +40,7 @@ class LinkedRate {
   void take(Runtime& runtime, int device, double rate, const char* by);
 
   bool is_open_ = false;
-  link::Sheet::Seen* of_host_ = nullptr;
-  std::atomic<std::uint64_t> heard_{0};
-  std::atomic<const char*> learned_by_{nullptr};
+  HostRate of_host_;
   /// Memory and queue of a measurement that a device may still work at.
   struct GivenUp {
     memory::Buffer to;
