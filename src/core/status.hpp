@@ -16,6 +16,8 @@ class [[nodiscard]] Status {
     device_failed,  ///< a device refuses to work
     corrupt,        ///< what came cannot be decoded
     unfit_spec,     ///< a codec spec does not fit the element type
+    truncated,      ///< a message is longer than the buffer that receives it
+    copy_failed,    ///< a Layout did not copy data
   };
 
   constexpr Status(Code code = ok) : code_(code) {}  // NOLINT: functions return a code

@@ -2,9 +2,11 @@
 // simulated GPUs. In the place of MPI's matching is a queue of envelopes.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "links/ends.hpp"
@@ -51,31 +53,60 @@ class Rank final : public engine::Messaging {
 /// Items of `run` bytes, each at the beginning of `stride` bytes.
 class Strided final : public engine::Layout {
  public:
-  Strided(ElementType type, std::size_t run, std::size_t stride) : stride_(stride) {
+  Strided(ElementType type, std::size_t run, std::size_t stride)
+      : stride_(stride), first_(list(run, stride, INT64_MAX, wire::min_frame_bytes)) {
     size = run;
     contiguous = run == stride;
     element = type;
   }
   using Layout::runs_of;
   std::shared_ptr<const gpu::Runs> runs_of(std::int64_t count, std::size_t bytes) const override {
-    CHECK(bytes >= static_cast<std::size_t>(count) * size);
-    gpu::RunList list;
-    list.add(0, size, static_cast<std::int64_t>(stride_), static_cast<std::uint64_t>(count));
-    return std::make_shared<const gpu::Runs>(list);
+    return std::make_shared<const gpu::Runs>(list(count, bytes));
   }
-  bool pack(const void* from, std::int64_t count, bool, std::byte* to, std::size_t) const override {
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::memcpy(to + i * static_cast<std::int64_t>(size),
-                  static_cast<const std::byte*>(from) + i * static_cast<std::int64_t>(stride_),
-                  size);
-    }
+  bool pack(const void* from, std::int64_t count, bool is_readable, std::byte* to,
+            std::size_t bytes) const override {
+    CHECK(is_readable);
+    list(count, bytes).for_each([&](const gpu::Run& run) {
+      std::memcpy(std::exchange(to, to + run.bytes),
+                  static_cast<const std::byte*>(from) + run.offset, run.bytes);
+    });
     return true;
+  }
+  Status unpack(const std::byte* packed, std::size_t bytes, void* buffer, std::int64_t count,
+                bool is_readable) const override {
+    CHECK(is_readable);
+    list(count, bytes).for_each([&](const gpu::Run& run) {
+      std::memcpy(static_cast<std::byte*>(buffer) + run.offset,
+                  std::exchange(packed, packed + run.bytes), run.bytes);
+    });
+    return Status::ok;
+  }
+  const gpu::RunList& first_runs() const override { return first_; }
+  Status fetch(const void*, std::byte*, std::size_t) const override {
+    CHECK(!"memory that the CPU does not reach");
+    return Status::copy_failed;
   }
   /// Bytes of a buffer of `count` items.
   std::size_t extent(std::int64_t count) const { return static_cast<std::size_t>(count) * stride_; }
 
  private:
+  /// The runs of the first `bytes` bytes of `count` items.
+  static gpu::RunList list(std::size_t run, std::size_t stride, std::int64_t count,
+                           std::size_t bytes) {
+    gpu::RunList list;
+    const auto items = std::min(static_cast<std::size_t>(count), bytes / run);
+    list.add(0, run, static_cast<std::int64_t>(stride), items);
+    if (items < static_cast<std::size_t>(count) && bytes % run != 0) {
+      list.add(static_cast<std::int64_t>(items * stride), bytes % run);
+    }
+    return list;
+  }
+  gpu::RunList list(std::int64_t count, std::size_t bytes) const {
+    return list(size, stride_, count, bytes);
+  }
+
   const std::size_t stride_;
+  const gpu::RunList first_;
 };
 
 /// Memory of the program's, of a device or of the host, which may lie at any address.

@@ -61,6 +61,8 @@ int Job::code_of(Status status) const {
     case Status::device_failed: return device_code;
     case Status::corrupt: return corrupt_code;
     case Status::unfit_spec: return spec_code;
+    case Status::truncated: return MPI_ERR_TRUNCATE;
+    case Status::copy_failed: return MPI_ERR_OTHER;
   }
   return MPI_ERR_INTERN;
 }

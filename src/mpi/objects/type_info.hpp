@@ -16,7 +16,6 @@ namespace mpress::mpi {
 
 struct TypeInfo : engine::Layout {
   bool is_predefined = false;
-  std::size_t leading_floats = 0;           ///< bytes of one float type that it begins with
   MPI_Datatype handle = MPI_DATATYPE_NULL;  ///< the type itself, or what lasting() has made of it
   /// Of a type with gaps.
   struct KnownRuns {
@@ -39,6 +38,11 @@ struct TypeInfo : engine::Layout {
   std::shared_ptr<const gpu::Runs> runs_of(std::int64_t count, std::size_t bytes) const override;
   bool pack(const void* from, std::int64_t count, bool is_readable, std::byte* to,
             std::size_t bytes) const override;
+  /// They are found once a type, which may have more runs than a message should cost.
+  const gpu::RunList& first_runs() const override;
+  Status unpack(const std::byte* packed, std::size_t bytes, void* buffer, std::int64_t count,
+                bool is_readable) const override;
+  Status fetch(const void* from, std::byte* to, std::size_t bytes) const override;
 };
 
 /// The entry of a datatype; null where it is not committed, or MPI refuses to tell about it. MPI

@@ -292,11 +292,11 @@ bool copy_regular(const Items& from, const Items& to) {
   return true;
 }
 
-const RunList& first_runs(const TypeInfo& type) {
-  TypeInfo::KnownRuns& known = *type.runs;
+const RunList& TypeInfo::first_runs() const {
+  KnownRuns& known = *runs;
   std::call_once(known.first_made, [&] {
-    const auto items = static_cast<MPI_Count>(wire::min_frame_bytes / type.size + 1);
-    known.first = list_runs(type.handle, items, wire::min_frame_bytes);
+    const auto items = static_cast<MPI_Count>(wire::min_frame_bytes / size + 1);
+    known.first = list_runs(handle, items, wire::min_frame_bytes);
   });
   return known.first;
 }
@@ -315,12 +315,18 @@ bool TypeInfo::pack(const void* from, std::int64_t count, bool is_readable, std:
          MPI_SUCCESS;
 }
 
-int unpack(const std::byte* packed, std::size_t bytes, void* buffer, MPI_Count count,
-           const TypeInfo& type, bool is_readable) {
+Status TypeInfo::unpack(const std::byte* packed, std::size_t bytes, void* buffer,
+                        std::int64_t count, bool is_readable) const {
   const Items bare{const_cast<std::byte*>(packed), nullptr, static_cast<MPI_Count>(bytes)};
-  if (is_readable && bytes > 0 && copy_regular(bare, {buffer, &type, count})) return MPI_SUCCESS;
-  const TypedCount from{static_cast<MPI_Count>(bytes / type.packed_unit()), type.packed_type()};
-  return relayout(packed, from, buffer, type.contiguous ? from : TypedCount{count, type.handle});
+  if (is_readable && bytes > 0 && copy_regular(bare, {buffer, this, count})) return Status::ok;
+  const TypedCount from{static_cast<MPI_Count>(bytes / packed_unit()), packed_type()};
+  const int code = relayout(packed, from, buffer, contiguous ? from : TypedCount{count, handle});
+  return code == MPI_SUCCESS ? Status::ok : Status::copy_failed;
+}
+
+Status TypeInfo::fetch(const void* from, std::byte* to, std::size_t bytes) const {
+  const TypedCount all{static_cast<MPI_Count>(bytes), MPI_BYTE};
+  return relayout(from, all, to, all) == MPI_SUCCESS ? Status::ok : Status::copy_failed;
 }
 
 }  // namespace mpress::mpi

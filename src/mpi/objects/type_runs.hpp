@@ -26,14 +26,4 @@ struct Items {
 /// take. False, and nothing is copied, where one is neither.
 bool copy_regular(const Items& from, const Items& to);
 
-/// The opposite of TypeInfo::pack(): lays `bytes` bytes of packed data, which may be fewer than
-/// fit, out in a buffer of `count` items. `is_readable`: the CPU reaches that. Returns an MPI error
-/// code.
-int unpack(const std::byte* packed, std::size_t bytes, void* buffer, MPI_Count count,
-           const TypeInfo& type, bool is_readable);
-
-/// The runs of the first wire::min_frame_bytes bytes of many items of a type with gaps. They are
-/// found once a type, which may have more runs than a message should cost.
-const gpu::RunList& first_runs(const TypeInfo& type);
-
 }  // namespace mpress::mpi

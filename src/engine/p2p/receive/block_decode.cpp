@@ -3,7 +3,6 @@
 #include "core/staging.hpp"
 #include "engine/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "mpi/objects/type_runs.hpp"
 
 namespace mpress::engine {
 
@@ -47,7 +46,7 @@ int BlockDecode::lay_out(std::size_t bytes) {
         unpack_to_device(job_, device_, packed_.data(), bytes, to_.buffer, to_.count, *type_));
   }
   const bool is_readable = locate(job_, to_.buffer, *type_).is_readable;
-  return mpi::unpack(packed_.data(), bytes, to_.buffer, to_.count, *type_, is_readable);
+  return job_.code_of(type_->unpack(packed_.data(), bytes, to_.buffer, to_.count, is_readable));
 }
 
 }  // namespace mpress::engine

@@ -12,8 +12,6 @@
 #include "gpu/loaded_gpu.hpp"
 #include "memory/kind.hpp"
 #include "mpi/calls/counted.hpp"
-#include "mpi/objects/relayout.hpp"
-#include "mpi/objects/type_runs.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -238,10 +236,7 @@ int Receive::copy_to_host(Job& job, std::byte* to, std::size_t bytes) const {
     std::memcpy(to, buffer(), bytes);
     return MPI_SUCCESS;
   }
-  const auto count = static_cast<MPI_Count>(bytes);
-  if (device_ == gpu::host) {  // MPI can
-    return mpi::relayout(buffer(), {count, MPI_BYTE}, to, {count, MPI_BYTE});
-  }
+  if (device_ == gpu::host) return job.code_of(type_->fetch(buffer(), to, bytes));
   const QueueLease queue = job.devices.queue(device_);
   if (!queue) return job.code_of(refused(job, device_));
   return job.code_of(job.devices.wait(*queue, queue->copy(to, buffer(), bytes)));
@@ -255,7 +250,7 @@ const std::byte* Receive::beginning(Job& job, Beginning& room) const {
   }
   if (place_ != Place::scattered) return static_cast<const std::byte*>(buffer());
   std::byte* to = room.data();
-  mpi::first_runs(*type_).for_each([&](const gpu::Run& run) {
+  type_->first_runs().for_each([&](const gpu::Run& run) {
     std::memcpy(to, static_cast<const std::byte*>(arguments_.buffer) + run.offset, run.bytes);
     to += run.bytes;
   });
@@ -273,7 +268,8 @@ int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
     if (bytes > 0) std::memcpy(arguments_.buffer, packed, bytes);
     return MPI_SUCCESS;
   }
-  return mpi::unpack(packed, bytes, arguments_.buffer, arguments_.count, *type_, is_readable_);
+  return job.code_of(
+      type_->unpack(packed, bytes, arguments_.buffer, arguments_.count, is_readable_));
 }
 
 }  // namespace mpress::engine
