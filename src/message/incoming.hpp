@@ -53,6 +53,12 @@ class Incoming {
   /// tells.
   bool advance() { return pipeline_->advance(); }
 
+  /// Must somebody take what has come for the sender to get on?
+  bool needs_host() const { return pipeline_->needs_host(); }
+
+  /// Is nothing of it on its way any more?
+  bool has_come() const { return pipeline_->has_come(); }
+
   const ReceivePipeline& pipeline() const { return *pipeline_; }
   ReceivePipeline& pipeline() { return *pipeline_; }
 

@@ -14,6 +14,9 @@
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
 #include "message/chunks.hpp"
+#include "message/header_forecast.hpp"
+#include "message/in_place.hpp"
+#include "message/location_sample.hpp"
 #include "policy/costs.hpp"
 #include "wire/frame.hpp"
 
@@ -26,6 +29,15 @@ struct Messaging : Runtime {
   Timings timings{*this};
   /// Bytes that ranks of this host have on their way by its memory, of blocks that go in windows.
   std::size_t host_window = 0;
+
+  bool raw_is_mpis = false;         ///< MPI gets all that is not encoded, in memory of devices, too
+  bool gets_device_chunks = false;  ///< some rank's MPI takes memory of devices
+  std::atomic<bool> has_got_frames{false};
+
+  // Of receives:
+  InPlaceReceives in_place;
+  HeaderForecast forecast;   ///< where MPI takes memory of devices
+  LocationSample locations;  ///< where MPI gets all that is not encoded
 
   /// Bytes of the shortest messages of programs that any rank may send as a frame or a header; all
   /// ranks tell each other in MPI_Init, and keep to it where no hint asks for less.

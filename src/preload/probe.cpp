@@ -75,8 +75,8 @@ int imrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Requ
   auto entry = std::make_shared<engine::ReceiveRequest>(*job);
   engine::ReceiveArguments on_comm = given;
   on_comm.comm = matched->comm->comm;
-  entry->receive.describe(*job, trace::Op::imrecv, on_comm);
-  const int code = matched->deliver_later(*job, *entry, request);
+  entry->receive.describe(trace::Op::imrecv, on_comm);
+  const int code = matched->deliver_later(*entry, request);
   if (entry->must_be_kept()) engine::file(*job, *request, std::move(entry));
   return code;
 }

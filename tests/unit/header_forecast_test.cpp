@@ -1,6 +1,6 @@
 // When a receive is taken for one that brings a header.
 
-#include "engine/p2p/receive/header_forecast.hpp"
+#include "message/header_forecast.hpp"
 
 #include "check.hpp"
 

@@ -8,10 +8,7 @@
 #include "core/learning/probe.hpp"
 #include "engine/coll/methods.hpp"
 #include "engine/job/context.hpp"
-#include "engine/p2p/receive/header_forecast.hpp"
-#include "engine/p2p/receive/in_place.hpp"
 #include "engine/p2p/receive/probed.hpp"
-#include "engine/p2p/receive/receive_places.hpp"
 #include "engine/request/request_table.hpp"
 #include "engine/request/start_streams.hpp"
 #include "message/messaging.hpp"
@@ -29,9 +26,6 @@ class Job final : public Messaging {
   mpi::Peek peek;
   RequestTable requests;
   StartStreams start_streams;
-  InPlaceReceives in_place;
-  HeaderForecast forecast;       ///< where MPI takes memory of devices
-  ReceivePlaces receive_places;  ///< where MPI gets all that is not encoded
   ProbedMessages probed;
   Contexts contexts{progress, peek};
   mpi::MpiChannel channel;     ///< of the link that has one
@@ -42,8 +36,6 @@ class Job final : public Messaging {
       64 * 1024;  ///< of a rank's part, that links between devices sum
   std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's
   bool threaded = false;                              ///< MPI_THREAD_MULTIPLE
-  bool raw_is_mpis = false;         ///< MPI gets all that is not encoded, in memory of devices, too
-  bool gets_device_chunks = false;  ///< some rank's MPI takes memory of devices
 
   /// May the data of messages follow their headers, as far as this process has seen?
   bool expects_data() const { return links.are_used() || progress.is_threaded(); }
@@ -75,7 +67,6 @@ class Job final : public Messaging {
   CollectiveCosts collective_costs;  ///< once all ranks agreed on them
   bool learned = false;              ///< from messages, too; the report says so
   bool gets_frames = true;  ///< some rank may compress, or cut, messages to memory of the host
-  std::atomic<bool> has_got_frames{false};
   /// The error code of MPI's for a status.
   int code_of(Status status) const;
   int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded

@@ -66,13 +66,13 @@ struct Receiving {
   ReceiveArguments posted;  ///< what MPI gets
   std::uint64_t begin_ns;
   const PlainReceive* plain;  ///< null where it is
-  Receive* receive;
+  MpiReceive* receive;
   bool is_watched;  ///< the latter
 
   /// Where MPI returned `code` for it. Returns the call's code, which has been raised.
   int end(Job& job, const StatusOf& status, int code) const {
     if (plain) return plain->end(job, Op::sendrecv, status, begin_ns, code);
-    return end_receive(job, *receive, is_watched, status, begin_ns, code);
+    return end_receive(*receive, is_watched, status, begin_ns, code);
   }
 };
 
@@ -231,9 +231,9 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
     return exchange_by_mpi(job, out.arguments, send_tag, in, from, status);
   };
   if (plain) return exchange_with({plain->posted(), plain->begin(), &*plain, nullptr, false});
-  Receive receive;
-  receive.know(out.asked_of, out.behind);
-  const bool watched = receive.watch(job, Op::sendrecv, arguments);
+  MpiReceive receive(job);
+  receive.core().place().buffer().know(out.asked_of, out.behind);
+  const bool watched = receive.watch(Op::sendrecv, arguments);
   if (watched) avoid_overlap(job, receive);
   const std::uint64_t begin = watched ? trace::now_ns() : 0;
   return exchange_with({receive.posted(), begin, nullptr, &receive, watched});
@@ -290,11 +290,11 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
                    const Envelope& from, MPI_Request* request) {
   if (out.error != MPI_SUCCESS) return out.error;
   auto entry = std::make_shared<ExchangeRequest>(job);
-  Receive& receive = entry->receive;
-  receive.know(out.asked_of, out.behind);
-  const bool watched = receive.watch(job, op, arguments);
+  MpiReceive& receive = entry->receive;
+  receive.core().place().buffer().know(out.asked_of, out.behind);
+  const bool watched = receive.watch(op, arguments);
   if (watched) entry->claim_buffer();
-  if (job.pacer.active()) receive.travels_when_posted();
+  if (job.pacer.active()) receive.core().travels_from(trace::now_ns());
   const bool sends_first = may_be_refused(out, send_tag) || may_be_overwritten(out);
   int raised = MPI_SUCCESS;
   if (sends_first) {
@@ -307,9 +307,8 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
   {
     const auto posting = job.probed.posting();
     probed = job.probed.take(arguments.comm, from.peer, from.tag);
-    if (probed && !watched) receive.describe(job, op, arguments);
-    code = probed ? probed->deliver_later(job, *entry, request)
-                  : post(receive.posted(), from, request);
+    if (probed && !watched) receive.describe(op, arguments);
+    code = probed ? probed->deliver_later(*entry, request) : post(receive.posted(), from, request);
   }
   if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
     if (sends_first) entry->complete_send_alone();

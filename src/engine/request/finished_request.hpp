@@ -8,7 +8,7 @@ namespace mpress::engine {
 
 /// Makes a request that completes with `status` (its fields and count). It succeeds always: MPICH
 /// tells errors of generalized requests as MPI_ERR_OTHER or not at all, so what failed is kept in
-/// the Receive (engine/p2p/receive/receive.hpp), and the request's entry in the table.
+/// the MpiReceive (engine/p2p/receive/mpi_receive.hpp), and the request's entry in the table.
 int make_finished_request(const MPI_Status& status, MPI_Request* request);
 
 /// The same for a receive that is not over yet. Refers to a request of MPI's, which the program

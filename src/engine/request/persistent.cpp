@@ -112,8 +112,8 @@ class PersistentReceive final : public ReceiveRequest {
       : ReceiveRequest(job, true), source_(source), tag_(tag) {}
 
   int start(Job& job, MPI_Request* request) override;
-  bool may_be_late(const Job& job) const override {
-    return is_open_ || (!replaced() && receive.may_come_in_chunks(job));
+  bool may_be_late(const Job&) const override {
+    return is_open_ || (!replaced() && receive.core().expects_data());
   }
   bool advance() override;
   bool settle(Job& job, MPI_Request request) override;
@@ -125,10 +125,10 @@ class PersistentReceive final : public ReceiveRequest {
 
 int PersistentReceive::start(Job& job, MPI_Request* request) {
   set_active(true);
-  receive.renew(job);
+  receive.renew();
   renew();
   begin(*request);
-  if (job.pacer.active()) receive.travels_when_posted();
+  if (job.pacer.active()) receive.core().travels_from(trace::now_ns());
   const auto posting = job.probed.posting();
   const std::unique_ptr<ProbedMessage> probed = job.probed.take(receive.comm(), source_, tag_);
   if (!probed) {
@@ -136,13 +136,13 @@ int PersistentReceive::start(Job& job, MPI_Request* request) {
     begin(*request);  // see start() below
     return started;
   }
-  const int code = probed->deliver_later(job, *this, &stand_in_);
+  const int code = probed->deliver_later(*this, &stand_in_);
   if (is_open_) follow(job);
   return code;
 }
 
 bool PersistentReceive::settle(Job& job, MPI_Request) {
-  if (receive.is_delivered() || advance()) return true;
+  if (receive.core().result() || advance()) return true;
   follow(job);
   return false;
 }
@@ -159,9 +159,9 @@ bool PersistentReceive::advance() {
   if (open_request(status, &stand_in_) != MPI_SUCCESS) {
     mpi::fatal("MPI refused a generalized request");
   }
-  if (result == MPI_SUCCESS && receive.collects(job_, status)) return advance_receive();
+  if (result == MPI_SUCCESS && receive.collects(status)) return advance_receive();
   if (result == MPI_SUCCESS) {
-    receive.deliver(job_, open_.status());
+    receive.deliver(open_.status());
   } else {
     receive.fail(result, is_raised);
   }
@@ -185,12 +185,13 @@ void watch_persistent_send(Job& job, const SendArguments& arguments, bool buffer
 int receive_init(Job& job, const ReceiveArguments& arguments, int source, int tag,
                  MPI_Request* request) {
   auto entry = std::make_shared<PersistentReceive>(job, source, tag);
-  Receive& receive = entry->receive;
-  const bool known = receive.watch(job, trace::Op::start, arguments) ||
-                     receive.describe(job, trace::Op::start, arguments);
+  MpiReceive& receive = entry->receive;
+  const bool known =
+      receive.watch(trace::Op::start, arguments) || receive.describe(trace::Op::start, arguments);
   entry->claim_buffer();
-  const int code = mpi::counted::Recv_init(receive.buffer(), receive.count(), receive.type(),
-                                           source, tag, arguments.comm, request);
+  const ReceiveArguments posted = receive.posted();
+  const int code = mpi::counted::Recv_init(posted.buffer, posted.count, posted.type, source, tag,
+                                           posted.comm, request);
   if (code != MPI_SUCCESS || source == MPI_PROC_NULL || !known) return code;
   receive.outlive_call();
   job.requests.insert(*request, std::move(entry));

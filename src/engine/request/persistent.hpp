@@ -1,7 +1,7 @@
 // Persistent requests: encoded anew at every start.
 #pragma once
 
-#include "engine/p2p/receive/receive.hpp"
+#include "engine/p2p/receive/mpi_receive.hpp"
 #include "engine/p2p/send/send.hpp"
 #include "mpi/calls/calls.hpp"
 

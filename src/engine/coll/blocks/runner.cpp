@@ -27,6 +27,12 @@ std::span<const Transfer> of_round(const std::vector<Transfer>& all, std::size_t
   return std::span(all).subspan(first, end - first);
 }
 
+/// Reductions encode also where no rank gains by that.
+bool encodes_anyway(trace::Called called) {
+  return called.op == trace::Op::allreduce || called.op == trace::Op::reduce ||
+         called.op == trace::Op::reduce_scatter || called.op == trace::Op::reduce_scatter_block;
+}
+
 }  // namespace
 
 Runner::Runner(Job& job, const Collective& call, trace::Called called, const Context& context,
@@ -140,7 +146,8 @@ bool Runner::have_come(int round, int but) const {
     if (!message.is_received || message.bytes < least_crowding) return false;
     const ReceiveRequest* const entry = message.receive.get();
     if (entry && entry->is_followed()) return !entry->is_over();
-    return !message.is_complete || (entry && !entry->receive.has_come());
+    const Incoming* const incoming = entry ? entry->receive.core().incoming() : nullptr;
+    return !message.is_complete || (incoming && !incoming->has_come());
   };
   return std::ranges::none_of(messages_, [&](const Message& message) {
     return message.round < round && message.peer != but && is_on_its_way(message) &&
@@ -186,24 +193,20 @@ void Runner::receive(int from, const Part& part, schedule::Block block) {
   Message message{true, receiving_, from, part.bytes};
   message.block = block;
   const ReceiveArguments arguments{part.data, part.count, part.type, context_.comm(), &outcome_};
-  const void* buffer = part.data;
-  MPI_Count count = part.count;
-  MPI_Datatype type = part.type;
-  if (Receive::may_need_watching(job_, called_, arguments)) {
+  ReceiveArguments posted = arguments;
+  if (MpiReceive::may_need_watching(job_, arguments, encodes_anyway(called_))) {
     auto entry = std::make_shared<ReceiveRequest>(job_);
     const auto [opaque, alone] = shared_.to_keep(block);
-    entry->receive.keep_in(opaque, alone);
-    if (entry->receive.watch(job_, called_, arguments)) {
+    entry->receive.core().keep_in(opaque, alone);
+    if (entry->receive.watch(called_, arguments, encodes_anyway(called_))) {
       entry->claim_buffer();
-      if (job_.pacer.active()) entry->receive.travels_when_posted();
-      buffer = entry->receive.buffer();
-      count = entry->receive.count();
-      type = entry->receive.type();
+      if (job_.pacer.active()) entry->receive.core().travels_from(trace::now_ns());
+      posted = entry->receive.posted();
       message.receive = std::move(entry);
     }
   }
-  const int code = mpi::counted::Irecv(const_cast<void*>(buffer), count, type, from, tag_,
-                                       context_.comm(), &message.request);
+  const int code = mpi::counted::Irecv(posted.buffer, posted.count, posted.type, from, tag_,
+                                       posted.comm, &message.request);
   if (code != MPI_SUCCESS) return note(code);
   if (message.receive) message.receive->begin(message.request);
   messages_.push_back(std::move(message));
@@ -438,9 +441,9 @@ bool Runner::is_over(Message& message) {
   note(message.code);
   if (message.code != MPI_SUCCESS) return true;
   if (entry && !entry->is_followed()) {
-    Receive& receive = entry->receive;
-    const bool collects = receive.is_collecting() || receive.collects(job_, message.status);
-    if (collects && !receive.collected()) return false;
+    MpiReceive& receive = entry->receive;
+    const bool collects = receive.core().incoming() || receive.collects(message.status);
+    if (collects && !receive.core().advance()) return false;
   }
   if (entry) note(entry->finish(job_, message.status).code);
   // Its sender could not send it.

@@ -150,7 +150,7 @@ bool SharedBlocks::has_own_by_decoder() const {
 bool SharedBlocks::advance_own() {
   if (own_) {
     if (!own_->advance()) return false;
-    if (own_code_ == MPI_SUCCESS) own_code_ = own_->code();
+    if (own_code_ == MPI_SUCCESS) own_code_ = job_.code_of(own_->status());
     own_.reset();
   }
   bool is_over = true;
@@ -161,8 +161,7 @@ bool SharedBlocks::advance_own() {
     if (!opaque->is_whole()) continue;
     has_own_.insert(block);
     const Part part = blocks_.incoming(block);
-    own_.emplace(job_, *opaque,
-                 ReceiveArguments{part.data, part.count, part.type, context_.comm()});
+    own_.emplace(job_, *opaque, part.data, part.count, mpi::type_info(part.type));
     break;
   }
   return is_over;

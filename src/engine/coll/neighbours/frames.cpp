@@ -3,8 +3,8 @@
 #include <array>
 
 #include "engine/job/job.hpp"
-#include "engine/p2p/receive/block_decode.hpp"
 #include "engine/p2p/send/block_send.hpp"
+#include "message/block_decode.hpp"
 #include "pipeline/received_block.hpp"
 #include "wire/frame.hpp"
 
@@ -53,11 +53,11 @@ int Frames::decode(std::span<const std::byte> frame, int from, const Part& part)
   opaque.begin(cut, gpu::host, true);
   opaque.take(0, {frame.data() + wire::header_bytes, header.payload_bytes}, false);
   if (opaque.settled(); !opaque.is_whole()) return MPI_ERR_NO_MEM;
-  BlockDecode decode(job_, opaque, {part.data, part.count, part.type, context_.comm()});
+  BlockDecode decode(job_, opaque, part.data, part.count, mpi::type_info(part.type));
   await_device(gpu::host, [&] { return decode.advance(); });
   const Loss loss = Loss::of(header.spec, header.spec, gpu::host, 0);
   bound_ = Outcome::looser(bound_, loss.told());
-  return decode.code();
+  return job_.code_of(decode.status());
 }
 
 }  // namespace mpress::engine

@@ -182,31 +182,32 @@ bool RawBlocks::is_frame(const std::byte* data, std::size_t bytes) const {
 
 /// A message of `bytes` bytes that MPI has put at `data`: in the program's buffer, or beside it.
 void RawBlocks::take(const Part& part, int peer, const std::byte* data, std::size_t bytes) {
-  Framed& framed = *framed_.emplace_back(std::make_unique<Framed>());
+  Framed& framed = *framed_.emplace_back(std::make_unique<Framed>(job_));
   framed.status.MPI_SOURCE = peer;
   mpi::calls().Status_set_elements_x(&framed.status, MPI_BYTE, static_cast<MPI_Count>(bytes));
   mpi::calls().Status_set_cancelled(&framed.status, 0);
-  framed.receive.describe(job_, called_,
-                          {part.data, part.count, part.type, context_.comm(), &outcome_});
-  if (framed.receive.collect(job_, data, bytes, peer)) return;
-  framed.receive.settle(job_, data, bytes, framed.status);
+  framed.receive.describe(called_, {part.data, part.count, part.type, context_.comm(), &outcome_});
+  if (framed.receive.collects(data, bytes, peer)) return;
+  framed.receive.settle(data, bytes, framed.status);
 }
 
 bool RawBlocks::advance_framed() {
   bool are_over = true;
   for (const auto& framed : framed_) {
     if (framed->is_over) continue;
-    Receive& receive = framed->receive;
-    framed->is_over = !receive.is_collecting() || receive.collected();
-    if (framed->is_over) messages_.note(receive.deliver(job_, framed->status));
+    Receive& receive = framed->receive.core();
+    framed->is_over = !receive.incoming() || receive.advance();
+    if (framed->is_over) messages_.note(framed->receive.deliver(framed->status));
     are_over = are_over && framed->is_over;
   }
   return are_over;
 }
 
 bool RawBlocks::needs_host() const {
-  return std::ranges::any_of(
-      framed_, [](const auto& framed) { return !framed->is_over && framed->receive.needs_host(); });
+  return std::ranges::any_of(framed_, [](const auto& framed) {
+    const Incoming* const incoming = framed->receive.core().incoming();
+    return !framed->is_over && incoming && incoming->needs_host();
+  });
 }
 
 bool RawBlocks::wait_in_mpi() {

@@ -9,7 +9,7 @@
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
 #include "engine/job/context.hpp"
-#include "engine/p2p/receive/receive.hpp"
+#include "engine/p2p/receive/mpi_receive.hpp"
 #include "engine/p2p/send/send.hpp"
 #include "memory/buffer_pool.hpp"
 #include "trace/record.hpp"
@@ -52,7 +52,9 @@ class RawBlocks {
  private:
   /// A block that came encoded, or whose data follows.
   struct Framed {
-    Receive receive;
+    explicit Framed(Job& job) : receive(job) {}
+
+    MpiReceive receive;
     MPI_Status status{};
     bool is_over = false;
   };

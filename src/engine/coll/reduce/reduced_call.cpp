@@ -430,15 +430,14 @@ void ReducedCall::begin_sharing() {
     }
   }
   if (sum && result_ && !decoded_ && goal_ != Goal::all) {
-    own_.emplace(
-        job_, *sum,
-        ReceiveArguments{result_, static_cast<MPI_Count>(own_elements()), type, context_.comm()});
+    own_.emplace(job_, *sum, result_, static_cast<std::int64_t>(own_elements()),
+                 mpi::type_info(type));
   }
 }
 
 /// What was not made where the program has it is brought there.
 void ReducedCall::finish() {
-  if (own_) note(own_->code());
+  if (own_) note(job_.code_of(own_->status()));
   bool has_results = own_ || decoded_ || !pieces_.own().sum();
   if (movement_) {
     note(movement_->runner().code());

@@ -8,11 +8,11 @@ int deliver_probed(Job& job, const ProbedMessage& probed, trace::Op op,
   return code == MPI_SUCCESS ? code : probed.comm->raise(code);
 }
 
-int end_receive(Job& job, Receive& receive, bool watched, const StatusOf& status,
-                std::uint64_t begin_ns, int code) {
+int end_receive(MpiReceive& receive, bool watched, const StatusOf& status, std::uint64_t begin_ns,
+                int code) {
   if (code != MPI_SUCCESS || !watched || !status.has_answer()) return code;
-  receive.waited_since(begin_ns);
-  const int delivered = receive.deliver(job, *status);
+  receive.core().waited_since(begin_ns);
+  const int delivered = receive.deliver(*status);
   return delivered == MPI_SUCCESS ? code : receive.comm()->raise(delivered);
 }
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "engine/job/job.hpp"
+#include "engine/p2p/receive/mpi_receive.hpp"
 #include "engine/p2p/receive/probed.hpp"
-#include "engine/p2p/receive/receive.hpp"
 #include "engine/p2p/receive/receive_calls.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/calls/counted.hpp"
@@ -56,8 +56,8 @@ inline bool must_post(const Job& job) {
 
 /// Ends a blocking receive that MPI returned `code` for: delivers what has come, if it is
 /// `watched`. Returns MPI's code, which has been raised.
-int end_receive(Job& job, Receive& receive, bool watched, const StatusOf& status,
-                std::uint64_t begin_ns, int code);
+int end_receive(MpiReceive& receive, bool watched, const StatusOf& status, std::uint64_t begin_ns,
+                int code);
 
 /// Posts a receive.
 inline int post(const ReceiveArguments& posted, const Envelope& from, MPI_Request* request) {

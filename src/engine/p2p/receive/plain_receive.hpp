@@ -5,7 +5,7 @@
 // frame's. So nothing is noted before. Calls that return before the message is there leave only
 // such receives plain as expect no frame (Messaging::least_watched_bytes): of those a request keeps
 // just enough to find one all the same. A sender's threshold may be another one by a hint, and
-// where a receive has too little room, a header could seem to be all of the message.
+// where a receive has too little capacity, a header could seem to be all of the message.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include <memory>
 #include <optional>
 
-#include "engine/p2p/receive/receive.hpp"
+#include "engine/p2p/receive/mpi_receive.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
 
 namespace mpress::engine {
@@ -30,7 +30,7 @@ class PlainReceive {
   const ReceiveArguments& posted() const { return posted_; }
 
   /// Bytes of data that fit.
-  std::size_t room() const { return room_; }
+  std::size_t capacity() const { return capacity_; }
 
   /// Is it counted, and is how long it waited?
   bool expects_frames() const { return expects_frames_; }
@@ -43,11 +43,12 @@ class PlainReceive {
   int end(Job& job, trace::Op op, const StatusOf& status, std::uint64_t begin_ns, int code) const;
 
  private:
-  PlainReceive(const ReceiveArguments& posted, std::size_t room, bool expects_frames, int device)
-      : posted_(posted), room_(room), expects_frames_(expects_frames), device_(device) {}
+  PlainReceive(const ReceiveArguments& posted, std::size_t capacity, bool expects_frames,
+               int device)
+      : posted_(posted), capacity_(capacity), expects_frames_(expects_frames), device_(device) {}
 
   ReceiveArguments posted_;
-  std::size_t room_;
+  std::size_t capacity_;
   bool expects_frames_;
   int device_;  ///< whose memory it is, if that was looked up
 };
@@ -67,7 +68,7 @@ class PlainRequest final : public Request {
   const ReceiveArguments arguments_;
   const trace::Op op_;
   const std::shared_ptr<mpi::CommInfo> comm_;
-  std::unique_ptr<Receive> found_;  ///< a frame that has come
+  std::unique_ptr<MpiReceive> found_;  ///< a frame that has come
 };
 
 }  // namespace mpress::engine

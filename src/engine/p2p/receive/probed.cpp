@@ -32,21 +32,21 @@ int ProbedMessage::deliver(Job& job, trace::Op op, const ReceiveArguments& argum
                            MPI_Status* status) const {
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
-  Receive receive;
+  MpiReceive receive(job);
   ReceiveArguments on_comm = arguments;
   on_comm.comm = comm->comm;
-  if (!receive.describe(job, op, on_comm)) return MPI_ERR_ARG;
+  if (!receive.describe(op, on_comm)) return MPI_ERR_ARG;
   fill(status);
-  return receive.accept(job, data.data(), wire_bytes, *status);
+  return receive.settle(data.data(), wire_bytes, *status);
 }
 
-int ProbedMessage::deliver_later(Job& job, ReceiveRequest& entry, MPI_Request* request) const {
-  Receive& receive = entry.receive;
+int ProbedMessage::deliver_later(ReceiveRequest& entry, MPI_Request* request) const {
+  MpiReceive& receive = entry.receive;
   MPI_Status status;
   fill(&status);
   if (!receive.comm()) return comm->raise(MPI_ERR_ARG);
-  if (!receive.collect(job, data.data(), wire_bytes, source)) {
-    receive.settle(job, data.data(), wire_bytes, status);
+  if (!receive.collects(data.data(), wire_bytes, source)) {
+    receive.settle(data.data(), wire_bytes, status);
     return make_finished_request(status, request);
   }
   return entry.open_request(status, request);

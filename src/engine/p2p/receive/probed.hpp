@@ -16,7 +16,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
-#include "engine/p2p/receive/receive.hpp"
+#include "engine/p2p/receive/mpi_receive.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
@@ -47,7 +47,7 @@ struct ProbedMessage {
 
   /// Delivers it to the receive of `entry`, which is described, and makes `request` for that. The
   /// caller files `entry` where must_be_kept() says so: its data is still to come, or it failed.
-  int deliver_later(Job& job, ReceiveRequest& entry, MPI_Request* request) const;
+  int deliver_later(ReceiveRequest& entry, MPI_Request* request) const;
 };
 
 /// Thread-safe. While a receive is being posted, posting() is held; a probe excludes it, so that

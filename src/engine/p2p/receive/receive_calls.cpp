@@ -39,7 +39,7 @@ bool await_from_mpi(Job& job, const ReceiveArguments& posted, const ReceiveArgum
 int post_plain(Job& job, Op op, const PlainReceive& plain, const Envelope& from,
                MPI_Request* request) {
   std::shared_ptr<mpi::CommInfo> comm;
-  if (plain.room() >= wire::min_frame_bytes) comm = mpi::comm_info(plain.posted().comm);
+  if (plain.capacity() >= wire::min_frame_bytes) comm = mpi::comm_info(plain.posted().comm);
   const int code = post(plain.posted(), from, request);
   if (code == MPI_SUCCESS && comm && !comm->no_frames) {
     job.requests.insert(*request, std::make_shared<PlainRequest>(plain, op, std::move(comm)));
@@ -51,7 +51,8 @@ int post_plain(Job& job, Op op, const PlainReceive& plain, const Envelope& from,
 
 int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
   job.devices.look(arguments.buffer);
-  if (!job.watches_receives() && !must_post(job) && !Receive::may_need_unpacking(job, arguments)) {
+  if (!job.watches_receives() && !must_post(job) &&
+      !MpiReceive::may_need_unpacking(job, arguments)) {
     return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
                               from.tag, arguments.comm, given);
   }
@@ -62,8 +63,8 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
     if (!await_from_mpi(job, plain->posted(), arguments, from, status, code)) return code;
     return plain->end(job, Op::recv, status, begin, code);
   }
-  Receive receive;
-  const bool watched = receive.watch(job, Op::recv, arguments);
+  MpiReceive receive(job);
+  const bool watched = receive.watch(Op::recv, arguments);
   if (watched) avoid_overlap(job, receive);
   if (!watched && !must_post(job)) {
     return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
@@ -72,7 +73,7 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
   const StatusOf status(given);
   const std::uint64_t begin = watched ? trace::now_ns() : 0;
   if (!await_from_mpi(job, receive.posted(), arguments, from, status, code)) return code;
-  return end_receive(job, receive, watched, status, begin, code);
+  return end_receive(receive, watched, status, begin, code);
 }
 
 int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,
@@ -82,20 +83,20 @@ int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Enve
   bool watched = false;
   std::optional<PlainReceive> plain;
   if (job.watches_receives()) plain = PlainReceive::of(job, arguments, false);
-  if (!plain && Receive::may_need_watching(job, op, arguments)) {
+  if (!plain && MpiReceive::may_need_watching(job, arguments)) {
     entry = std::make_shared<ReceiveRequest>(job);
-    watched = entry->receive.watch(job, op, arguments);
+    watched = entry->receive.watch(op, arguments);
     if (watched) entry->claim_buffer();
-    if (job.pacer.active()) entry->receive.travels_when_posted();
+    if (job.pacer.active()) entry->receive.core().travels_from(trace::now_ns());
   }
   std::shared_lock<std::shared_mutex> posting;
   if (job.threaded) posting = job.probed.posting();
   if (const auto probed = job.probed.take(arguments.comm, from.peer, from.tag)) {
     if (!watched) {
       entry = std::make_shared<ReceiveRequest>(job);
-      entry->receive.describe(job, op, arguments);
+      entry->receive.describe(op, arguments);
     }
-    const int code = probed->deliver_later(job, *entry, request);
+    const int code = probed->deliver_later(*entry, request);
     if (entry->must_be_kept()) file(job, *request, std::move(entry));
     return code;
   }
@@ -108,23 +109,23 @@ int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Enve
 
 int receive_matched(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
                     MPI_Status* given) {
-  Receive receive;
-  const bool watched = receive.watch_matched(job, Op::mrecv, arguments);
+  MpiReceive receive(job);
+  const bool watched = receive.watch_matched(Op::mrecv, arguments);
+  const ReceiveArguments posted = receive.posted();
   const StatusOf status(given);
-  const int code = mpi::counted::Mrecv(receive.buffer(), receive.count(), receive.type(), message,
+  const int code = mpi::counted::Mrecv(posted.buffer, posted.count, posted.type, message,
                                        watched ? status : given);
   if (code != MPI_SUCCESS || !watched || !status.has_answer()) return code;
-  const int delivered = receive.deliver(job, *status);
+  const int delivered = receive.deliver(*status);
   return delivered == MPI_SUCCESS ? code : receive.comm()->raise(delivered);
 }
 
 int receive_matched_later(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
                           MPI_Request* request) {
   auto entry = std::make_shared<ReceiveRequest>(job);
-  Receive& receive = entry->receive;
-  const bool watched = receive.watch_matched(job, Op::imrecv, arguments);
-  const int code =
-      mpi::counted::Imrecv(receive.buffer(), receive.count(), receive.type(), message, request);
+  const bool watched = entry->receive.watch_matched(Op::imrecv, arguments);
+  const ReceiveArguments posted = entry->receive.posted();
+  const int code = mpi::counted::Imrecv(posted.buffer, posted.count, posted.type, message, request);
   if (code == MPI_SUCCESS && watched) file(job, *request, std::move(entry));
   return code;
 }

@@ -1,7 +1,7 @@
 // Calls that receive.
 #pragma once
 
-#include "engine/p2p/receive/receive.hpp"
+#include "engine/p2p/receive/mpi_receive.hpp"
 #include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {

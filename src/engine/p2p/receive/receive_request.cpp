@@ -14,12 +14,12 @@ int ReceiveRequest::open_request(const MPI_Status& status, MPI_Request* request)
   return code;
 }
 
-bool ReceiveRequest::may_be_late(const Job& job) const { return is_open_ || expects_data(job); }
+bool ReceiveRequest::may_be_late(const Job&) const { return is_open_ || expects_data(); }
 
 bool ReceiveRequest::advance_receive() {
-  if (!is_open_) return !expects_data(job_) || receive.is_all_there(job_, request_);
-  if (!receive.collected()) return false;
-  receive.deliver(job_, open_.status());
+  if (!is_open_) return !expects_data() || receive.is_all_there(request_);
+  if (!receive.core().advance()) return false;
+  receive.deliver(open_.status());
   open_.finish();
   is_open_ = false;
   return true;
@@ -28,30 +28,32 @@ bool ReceiveRequest::advance_receive() {
 void ReceiveRequest::note_arrival(MPI_Request request) {
   // See PersistentReceive::advance().
   if (is_persistent() || !job_.peek.is_possible()) return;
-  if (!job_.peek.is_complete(request)) receive.travels_when_delivered();
+  if (!job_.peek.is_complete(request)) receive.core().travels_from(0);
 }
 
 bool ReceiveRequest::advance() { return advance_receive(); }
 
-Ending ReceiveRequest::finish(Job& job, MPI_Status& status) {
-  const int code = receive.deliver(job, status);
+Ending ReceiveRequest::finish(Job&, MPI_Status& status) {
+  const int code = receive.deliver(status);
   if (!is_persistent()) leave_buffer();
   return {code, receive.must_raise(code) ? receive.comm() : nullptr};
 }
 
 bool ReceiveRequest::settle(Job& job, MPI_Request request) {
   if (!job.peek.is_complete_already(request)) return false;
-  if (receive.is_delivered()) return true;
-  if (!receive.is_all_there(job, request)) return false;
+  if (receive.core().result()) return true;
+  if (!receive.is_all_there(request)) return false;
   MPI_Status status;
-  if (job.peek.status(request, status) == MPI_SUCCESS) receive.deliver(job, status);
+  if (job.peek.status(request, status) == MPI_SUCCESS) receive.deliver(status);
   return true;
 }
 
 void ReceiveRequest::claim_buffer() {
-  if (!receive.is_in_place() || !job_.may_get_frames()) return;
-  const auto begin = reinterpret_cast<std::uintptr_t>(receive.buffer());
-  if (job_.in_place.add(begin, receive.capacity(), this)) {
+  const ReceivePlace& place = receive.core().place();
+  if (!place.is_in_place() || !job_.may_get_frames()) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(place.data());
+  if (job_.in_place.add(begin, place.buffer().capacity(),
+                        std::static_pointer_cast<ReceiveRequest>(shared_from_this()))) {
     claimed_at_ = begin;
   } else {
     avoid_overlap(job_, receive);
@@ -63,16 +65,26 @@ void ReceiveRequest::leave_buffer() {
 }
 
 void ReceiveRequest::contest() {
-  receive.contest();
+  receive.core().place().contest();
   if (job_.peek.is_possible()) follow(job_);
 }
 
-void avoid_overlap(Job& job, Receive& receive) {
-  if (job.in_place.empty() || !receive.is_in_place()) return;
-  const auto overlapping = job.in_place.overlapping(
-      reinterpret_cast<std::uintptr_t>(receive.buffer()), receive.capacity());
+/// Does a decoder, or MPI, put its data where the program has its buffer, now? A persistent request
+/// that is not started is complete, too, and has brought nothing.
+bool ReceiveRequest::is_filling() const {
+  if (is_over()) return false;
+  const Incoming* const incoming = receive.core().incoming();
+  return (incoming && incoming->is_in_place()) ||
+         (is_active() && request_ != MPI_REQUEST_NULL && job_.peek.is_complete_already(request_));
+}
+
+void avoid_overlap(Job& job, MpiReceive& receive) {
+  const ReceivePlace& place = receive.core().place();
+  if (job.in_place.empty() || !place.is_in_place()) return;
+  const auto overlapping = job.in_place.overlapping(reinterpret_cast<std::uintptr_t>(place.data()),
+                                                    place.buffer().capacity());
   if (overlapping.empty()) return;
-  receive.stage_aside(job);
+  receive.stage_aside();
   for (const auto& other : overlapping) other->contest();
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "engine/job/job.hpp"
-#include "engine/p2p/receive/receive.hpp"
+#include "engine/p2p/receive/mpi_receive.hpp"
 #include "engine/p2p/send/send.hpp"
 #include "engine/request/finished_request.hpp"
 #include "engine/request/request.hpp"
@@ -12,27 +12,21 @@
 namespace mpress::engine {
 
 /// A receive that MPI has posted, or whose message a probe had taken before.
-class ReceiveRequest : public Request {
+class ReceiveRequest : public Request, public InPlaceReceive {
  public:
   explicit ReceiveRequest(Job& job, bool is_persistent = false)
-      : Request(is_persistent), job_(job) {}
+      : Request(is_persistent), receive(job), job_(job) {}
 
   ~ReceiveRequest() override { leave_buffer(); }
 
-  Receive receive;
+  MpiReceive receive;
 
-  /// After Receive::watch(), before MPI gets the receive: see engine/p2p/receive/in_place.hpp.
+  /// After MpiReceive::watch(), before MPI gets the receive: see message/in_place.hpp.
   void claim_buffer();
 
-  /// Another receive overlaps it: what comes is brought to safety as soon as anybody looks.
-  void contest();
-
-  /// Has MPI received what nobody has looked at? A persistent request that is not started is
-  /// complete, too, and has brought nothing.
-  bool is_unseen() const {
-    return is_active() && !is_over() && request_ != MPI_REQUEST_NULL &&
-           job_.peek.is_complete_already(request_);
-  }
+  void contest() override;
+  bool can_advance() const override { return job_.peek.is_possible(); }
+  bool is_filling() const override;
 
   /// MPI has begun it as `request`.
   void begin(MPI_Request request) { request_ = request; }
@@ -45,18 +39,21 @@ class ReceiveRequest : public Request {
   bool must_be_kept() const { return is_open_ || receive.failed(); }
 
   bool advance() override;
-  bool needs_host() const override { return receive.needs_host(); }
+  bool needs_host() const override {
+    const Incoming* const incoming = receive.core().incoming();
+    return incoming && incoming->needs_host();
+  }
   bool may_be_late(const Job& job) const override;
   bool only_mpress_completes() const override { return is_open_; }
   void note_arrival(MPI_Request request) override;
   Ending finish(Job& job, MPI_Status& status) override;
   bool settle(Job& job, MPI_Request request) override;
-  bool must_end() const override { return is_open_ || receive.is_collecting(); }
+  bool must_end() const override { return is_open_ || receive.core().incoming(); }
 
  protected:
   /// May the data of its message follow a header, or has what comes to be brought to safety?
-  bool expects_data(const Job& job) const {
-    return receive.is_contested() || receive.may_come_in_chunks(job);
+  bool expects_data() const {
+    return receive.core().place().is_contested() || receive.core().expects_data();
   }
 
   void leave_buffer();
@@ -72,7 +69,7 @@ class ReceiveRequest : public Request {
 };
 
 /// For a receive that nobody else can see, as in a blocking call: stages it where it overlaps.
-void avoid_overlap(Job& job, Receive& receive);
+void avoid_overlap(Job& job, MpiReceive& receive);
 
 /// Files a receive that MPI, or open_request(), has begun as `request`.
 void file(Job& job, MPI_Request request, std::shared_ptr<ReceiveRequest> entry);

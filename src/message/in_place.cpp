@@ -1,9 +1,9 @@
-#include "engine/p2p/receive/in_place.hpp"
+#include "message/in_place.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/spin_lock.hpp"
-#include "engine/p2p/receive/receive_request.hpp"
 
 namespace mpress::engine {
 
@@ -14,11 +14,12 @@ std::vector<InPlaceReceives::Interval>::iterator InPlaceReceives::first_behind(
                           [](std::uintptr_t at, const Interval& one) { return at < one.end; });
 }
 
-bool InPlaceReceives::add(std::uintptr_t begin, std::size_t bytes, ReceiveRequest* receive) {
+bool InPlaceReceives::add(std::uintptr_t begin, std::size_t bytes,
+                          std::weak_ptr<InPlaceReceive> receive) {
   const SpinLock lock(locked_);
   const auto next = first_behind(begin);
   if (next != intervals_.end() && next->begin < begin + bytes) return false;
-  intervals_.insert(next, {begin, begin + bytes, receive});
+  intervals_.insert(next, {begin, begin + bytes, std::move(receive)});
   size_.store(intervals_.size(), std::memory_order_release);
   return true;
 }
@@ -29,15 +30,14 @@ void InPlaceReceives::remove(std::uintptr_t begin) {
   size_.store(intervals_.size(), std::memory_order_release);
 }
 
-std::vector<std::shared_ptr<ReceiveRequest>> InPlaceReceives::overlapping(std::uintptr_t begin,
+std::vector<std::shared_ptr<InPlaceReceive>> InPlaceReceives::overlapping(std::uintptr_t begin,
                                                                           std::size_t bytes) {
-  std::vector<std::shared_ptr<ReceiveRequest>> found;
+  std::vector<std::shared_ptr<InPlaceReceive>> found;
   if (empty()) return found;
   const SpinLock lock(locked_);
   for (auto one = first_behind(begin); one != intervals_.end() && one->begin < begin + bytes;
        ++one) {
-    auto receive = std::static_pointer_cast<ReceiveRequest>(one->receive->weak_from_this().lock());
-    if (receive) found.push_back(std::move(receive));
+    if (auto receive = one->receive.lock()) found.push_back(std::move(receive));
   }
   return found;
 }

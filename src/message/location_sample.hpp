@@ -10,7 +10,7 @@
 namespace mpress::engine {
 
 /// Thread-safe.
-class ReceivePlaces {
+class LocationSample {
  public:
   /// Is the next one to be looked up?
   bool is_due() { return calls_.fetch_add(1, std::memory_order_relaxed) % interval == 0; }

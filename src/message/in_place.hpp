@@ -1,8 +1,8 @@
-// Receives under way into memory of the program's, where MPI may put a frame or a header.
+// Receives in flight into memory of the program's, where a frame or a header may come.
 //
 // MPI lets no two receives share a buffer, but every MPI tolerates it, and benchmarks post windows
 // of receives into one. A frame in such a buffer would be overwritten before anybody looks at it.
-// So a receive that overlaps one under way goes to staging memory.
+// So a receive that overlaps one in flight goes to staging.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,28 @@
 
 namespace mpress::engine {
 
-class ReceiveRequest;
+/// One of them, as those that overlap it see it.
+class InPlaceReceive {
+ public:
+  /// Another receive overlaps it: what comes is brought to safety as soon as anybody looks.
+  virtual void contest() = 0;
+
+  /// Does it look at what has come whenever operations advance, once it is contested?
+  virtual bool can_advance() const = 0;
+
+  /// Has anything come that is not yet where it belongs?
+  virtual bool is_filling() const = 0;
+
+ protected:
+  ~InPlaceReceive() = default;
+};
 
 /// Thread-safe. Intervals that are in it never overlap.
 class InPlaceReceives {
  public:
   /// Notes a receive into `bytes` bytes at `begin`. False, and it is not noted, where it overlaps
   /// one that is.
-  bool add(std::uintptr_t begin, std::size_t bytes, ReceiveRequest* receive);
+  bool add(std::uintptr_t begin, std::size_t bytes, std::weak_ptr<InPlaceReceive> receive);
 
   /// Forgets the one that begins there.
   void remove(std::uintptr_t begin);
@@ -28,13 +42,13 @@ class InPlaceReceives {
   bool empty() const { return size_.load(std::memory_order_acquire) == 0; }
 
   /// Those that overlap `bytes` bytes at `begin`.
-  std::vector<std::shared_ptr<ReceiveRequest>> overlapping(std::uintptr_t begin, std::size_t bytes);
+  std::vector<std::shared_ptr<InPlaceReceive>> overlapping(std::uintptr_t begin, std::size_t bytes);
 
  private:
   struct Interval {
     std::uintptr_t begin;
     std::uintptr_t end;
-    ReceiveRequest* receive;
+    std::weak_ptr<InPlaceReceive> receive;
   };
   std::vector<Interval>::iterator first_behind(std::uintptr_t begin);
 

@@ -16,7 +16,7 @@
 
 namespace mpress::engine {
 
-/// By the room that receives have, in powers of two. Thread-safe.
+/// By the capacity of receives, in powers of two. Thread-safe.
 class HeaderForecast {
  public:
   /// Is a receive of `bytes` bytes sooner looked at in host memory?
