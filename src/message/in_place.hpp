@@ -16,13 +16,11 @@ namespace mpress::engine {
 /// One of them, as those that overlap it see it.
 class InPlaceReceive {
  public:
-  /// Another receive overlaps it: what comes is brought to safety as soon as anybody looks.
-  virtual void contest() = 0;
+  /// Another receive overlaps it: a frame is copied elsewhere as soon as anybody looks. Returns
+  /// whether the receive looks itself from now on, whenever operations advance.
+  virtual bool contest() = 0;
 
-  /// Does it look at what has come whenever operations advance, once it is contested?
-  virtual bool can_advance() const = 0;
-
-  /// Has anything come that is not yet where it belongs?
+  /// Where it does: has anything come that it has not looked at, or that is not yet decoded?
   virtual bool is_filling() const = 0;
 
  protected:

@@ -136,11 +136,10 @@ void ReceivePlace::save(std::size_t bytes) {
 /// Before data is laid out in a buffer that other receives may have, too: they look at what has
 /// come there, and finish what they have begun there.
 void ReceivePlace::let_others_leave() const {
-  const auto others = messaging_.in_place.overlapping(
-      reinterpret_cast<std::uintptr_t>(buffer_.data()), buffer_.capacity());
-  if (Progress::is_advancing() || std::ranges::none_of(others, &InPlaceReceive::can_advance)) {
-    return;
-  }
+  auto others = messaging_.in_place.overlapping(reinterpret_cast<std::uintptr_t>(buffer_.data()),
+                                                buffer_.capacity());
+  std::erase_if(others, [](const auto& other) { return !other->contest(); });
+  if (others.empty() || Progress::is_advancing()) return;
   messaging_.progress.wait_until([&] {
     messaging_.progress.advance();
     return std::ranges::none_of(others, &InPlaceReceive::is_filling);

@@ -64,9 +64,11 @@ void ReceiveRequest::leave_buffer() {
   if (claimed_at_ != 0) job_.in_place.remove(std::exchange(claimed_at_, 0));
 }
 
-void ReceiveRequest::contest() {
+bool ReceiveRequest::contest() {
   receive.core().place().contest();
-  if (job_.peek.is_possible()) follow(job_);
+  if (!job_.peek.is_possible()) return false;
+  follow(job_);
+  return is_followed();
 }
 
 /// Does a decoder, or MPI, put its data where the program has its buffer, now? A persistent request

@@ -24,8 +24,7 @@ class ReceiveRequest : public Request, public InPlaceReceive {
   /// After MpiReceive::watch(), before MPI gets the receive: see message/in_place.hpp.
   void claim_buffer();
 
-  void contest() override;
-  bool can_advance() const override { return job_.peek.is_possible(); }
+  bool contest() override;
   bool is_filling() const override;
 
   /// MPI has begun it as `request`.
