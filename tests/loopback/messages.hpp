@@ -141,8 +141,13 @@ class Memory {
     }
   }
   /// As cudaMemset.
+  static constexpr std::byte filling{0x55};
   void fill(std::size_t bytes) {
-    if (device_ != gpu::host && bytes > 0) sim_set(data_, 0x55, bytes);
+    if (device_ == gpu::host) {
+      std::fill_n(data_, bytes, filling);
+    } else if (bytes > 0) {
+      sim_set(data_, static_cast<int>(filling), bytes);
+    }
   }
   std::vector<std::byte> read(std::size_t bytes) const {
     std::vector<std::byte> result(bytes);

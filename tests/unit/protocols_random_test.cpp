@@ -1,6 +1,6 @@
 // Random messages by all protocols and links between ranks that are threads: on the host and on
-// devices, with and without gaps, raw and encoded, with little memory, and receivers who are late,
-// or do not want what comes.
+// devices, with and without gaps at either end, raw and encoded, with little memory, and receivers
+// who are late, have too little room, or receive twice at one place.
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,7 @@
 
 #include "codec/codec.hpp"
 #include "loopback/messages.hpp"
-#include "message/incoming.hpp"
+#include "loopback/posted.hpp"
 #include "message/protocols.hpp"
 
 using namespace mpress;
@@ -38,6 +38,7 @@ struct Game {
   std::atomic<int> settled{0};
   std::atomic<unsigned> by_way[8]{};
   std::atomic<unsigned> lent{0};  ///< that readers had from the program's memory
+  std::atomic<unsigned> overlapped{0}, truncated{0}, damaged{0};
 };
 
 Spec spec_of(Codec codec, ElementType type) {
@@ -87,7 +88,17 @@ void check_elements(const Envelope& sent, const Bytes& got) {
 }
 
 /// A message that is being sent.
-struct Sending {
+struct Sending : engine::Operation {
+  explicit Sending(Game& of) : game(of) {}
+  bool advance() override {
+    const bool was_offered = chunks->is_offered();
+    if (!chunks->advance(is_patient)) return false;
+    CHECK(chunks->status().is_ok());
+    if (was_offered) ++game.lent;
+    return true;
+  }
+
+  Game& game;
   std::unique_ptr<loopback::Strided> layout;
   std::shared_ptr<loopback::Memory> memory;
   std::unique_ptr<engine::ChunkSend> chunks;
@@ -97,8 +108,14 @@ struct Sending {
 /// A message that comes.
 struct Receiving {
   Envelope envelope;
-  std::unique_ptr<loopback::Memory> memory;
-  std::unique_ptr<engine::Incoming> incoming;
+  std::shared_ptr<loopback::Memory> memory = nullptr;
+  std::shared_ptr<loopback::Posted> posted = nullptr;
+  std::int64_t count = 0;  ///< of items
+  std::size_t extent = 0;  ///< of the buffer
+  bool is_whole = true;    ///< no data follow
+  bool is_alone = true;    ///< in its buffer
+  bool is_aside = false;
+  Status::Code ending = Status::ok;
 };
 
 class Player {
@@ -108,12 +125,12 @@ class Player {
 
   void play() {
     for (int left = messages; left > 0 || !is_idle() || game_.settled < members * messages;) {
+      std::erase_if(sending_, [](const auto& one) { return one->is_over(); });
       if (left > 0 && sending_.size() < 6 && member_.one_in(3)) {
         send();
         --left;
       }
       rank_.progress.advance();
-      std::erase_if(sending_, [this](Sending& one) { return advance(one); });
       if (receiving_.size() < 6 && !member_.one_in(3)) receive();
       std::erase_if(receiving_, [this](Receiving& one) { return advance(one); });
       if (is_idle()) member_.dawdle();
@@ -139,7 +156,8 @@ class Player {
     // Memory that a rank sends one reader again and again is read where it is, sooner or later.
     const bool may_lend = kept_.use_count() == 1 && member_.one_in(3);
     const std::size_t stride = !may_lend && member_.one_in(3) ? run + unit * member_.up_to(2) : run;
-    Sending one;
+    const auto sending = std::make_shared<Sending>(game_);
+    Sending& one = *sending;
     one.layout = std::make_unique<loopback::Strided>(type, run, stride);
     const auto count = static_cast<std::int64_t>(may_lend ? lent_count : any_count());
     const std::size_t bytes = static_cast<std::size_t>(count) * run;
@@ -197,70 +215,120 @@ class Player {
     one.chunks = std::move(prepared.chunks);
     one.chunks->count_in(rank_.record.row({trace::Direction::send, trace::Op::send, to}), {});
     one.is_patient = !member_.one_in(4);
-    sending_.push_back(std::move(one));
+    rank_.progress.add(sending);
+    sending_.push_back(sending);
+  }
+
+  /// Where another message is being received; or null.
+  std::shared_ptr<loopback::Memory> shared_memory(std::size_t bytes) {
+    for (Receiving& other : receiving_) {
+      if (!other.posted->is_claimed() && !other.is_aside) continue;
+      if (other.extent < bytes || member_.one_in(2)) continue;
+      other.is_alone = false;
+      return other.memory;
+    }
+    return nullptr;
+  }
+
+  /// Damages a frame, whose data would else be received. Returns whether it did.
+  bool damage(Bytes& frame, const wire::Header& header) {
+    if (header.chunk_bytes > 0 || !member_.one_in(16)) return false;
+    const std::size_t bytes = member_.one_in(2) ? 0 : header.payload_bytes;
+    const std::size_t first = bytes == 0 ? sizeof(wire::Nonce) : wire::header_bytes;
+    const std::size_t most = bytes == 0 ? wire::header_bytes - first : bytes;
+    frame[first + member_.up_to(most - 1)] ^= std::byte{0x10};
+    return true;
   }
 
   void receive() {
     std::optional<Envelope> found = game_.mail.take(rank_.rank, member_.one_in(2));
     if (!found) return;
-    Receiving one{std::move(*found), nullptr, nullptr};
-    const Envelope& sent = one.envelope;
-    const std::size_t offset = member_.one_in(4) ? 1 + member_.up_to(6) : 0;
-    one.memory = std::make_unique<loopback::Memory>(any_device(), sent.elements.size(), offset);
-    if (member_.one_in(2)) one.memory->fill(sent.elements.size());
-    const engine::Destination to{one.memory->data(), one.memory->device(), !member_.one_in(4),
-                                 engine::default_work(one.memory->device())};
+    Receiving one{std::move(*found)};
+    Envelope& sent = one.envelope;
+    Bytes& beginning = sent.beginning;
     wire::Header header;
-    const wire::Parse parse =
-        wire::read_header(sent.beginning.data(), sent.beginning.size(), rank_.nonce, header);
-    if (parse == wire::Parse::raw) {
-      CHECK(sent.beginning == sent.elements);
-      ++game_.settled;
-      return;
+    const bool is_frame = wire::read_header(beginning.data(), beginning.size(), rank_.nonce,
+                                            header) == wire::Parse::frame;
+    CHECK(is_frame ? header.raw_bytes() == sent.elements.size() : beginning == sent.elements);
+    one.is_whole = !is_frame || header.chunk_bytes == 0;
+    const std::size_t bytes = sent.elements.size(), unit = element_size(sent.type);
+    const std::size_t run = unit * (1 + member_.up_to(3));
+    const std::size_t stride = member_.one_in(3) ? run + unit * member_.up_to(2) : run;
+    auto layout = std::make_unique<loopback::Strided>(sent.type, run, stride);
+    // A type of several kinds gets no frames, but headers.
+    if ((!is_frame || !one.is_whole) && member_.one_in(4)) layout->element.reset();
+    const std::size_t items = (bytes + run - 1) / run;
+    one.count = static_cast<std::int64_t>(member_.one_in(8) ? 1 + member_.up_to(items - 1)
+                                                            : items + member_.up_to(1));
+    one.extent = layout->extent(one.count);
+    const std::size_t capacity = static_cast<std::size_t>(one.count) * run;
+    // MPI ends receives that a message is too long for, and a probe takes some of the others.
+    const bool is_probed = beginning.size() > capacity || member_.one_in(3);
+    if (!is_probed && layout->contiguous && capacity >= wire::min_frame_bytes) {
+      one.memory = shared_memory(one.extent);
     }
-    CHECK(parse == wire::Parse::frame && header.raw_bytes() == sent.elements.size());
-    if (to.device != gpu::host) rank_.links.connect(sent.from, to.device);
-    if (header.chunk_bytes == 0) {
-      one.incoming = engine::Incoming::from_frame(rank_, header, sent.from, to,
-                                                  sent.beginning.data() + wire::header_bytes);
-    } else if (member_.one_in(8)) {
-      CHECK(engine::Incoming::link_of(rank_, header, sent.from) != nullptr);
-      rank_.chunks.drop(header, sent.from);
-      rank_.chunks.follow();
-      ++game_.settled;
-      return;
+    one.is_alone = !one.memory;
+    if (one.is_alone) {
+      one.memory = std::make_shared<loopback::Memory>(any_device(), one.extent,
+                                                      member_.one_in(4) ? 1 + member_.up_to(6) : 0);
+      one.memory->fill(one.extent);
+    }
+    if (is_frame && bytes <= capacity && damage(beginning, header)) {
+      one.ending = Status::corrupt;
+      ++game_.damaged;
+    } else if (bytes > capacity) {
+      one.ending = Status::truncated;
+      ++game_.truncated;
+    }
+    one.posted =
+        std::make_shared<loopback::Posted>(rank_, one.memory, std::move(layout), one.count);
+    if (is_probed) {
+      one.posted->take(beginning, sent.from);
     } else {
-      CHECK(engine::Incoming::link_of(rank_, header, sent.from) != nullptr);
-      one.incoming = engine::Incoming::from_link(rank_, header, sent.from, to, 0);
+      one.is_aside = one.posted->post(member_.one_in(2));
+      if (one.is_aside) ++game_.overlapped;
     }
-    CHECK(one.incoming != nullptr);
     receiving_.push_back(std::move(one));
   }
 
-  bool advance(Sending& one) {
-    const bool was_offered = one.chunks->is_offered();
-    if (!one.chunks->advance(one.is_patient)) return false;
-    CHECK(one.chunks->status().is_ok());
-    if (was_offered) ++game_.lent;
+  bool advance(Receiving& one) {
+    loopback::Posted& posted = *one.posted;
+    engine::Receive& receive = posted.receive;
+    if (!receive.result() && !receive.incoming() && !posted.has_come()) {
+      if (member_.one_in(2)) posted.come(one.envelope.beginning, one.envelope.from);
+      return false;
+    }
+    if (!receive.result()) {
+      // Who waits in MPI looks no sooner than when all is there.
+      const bool is_there = posted.has_come()
+                                ? (one.is_whole && !posted.is_followed()) || posted.is_all_there()
+                                : receive.advance();
+      if (!is_there) return false;
+      posted.finish();
+    }
+    check(one);
+    ++game_.settled;
     return true;
   }
 
-  bool advance(Receiving& one) {
-    if (!one.incoming->advance()) return false;
-    CHECK(one.incoming->pipeline().status().is_ok());
-    Bytes got(one.envelope.elements.size());
-    const std::byte* const apart = one.incoming->elements();
-    if (one.incoming->is_in_place()) {
-      got = one.memory->read(got.size());
-    } else if (gpu::locate(apart) == gpu::host) {
-      std::memcpy(got.data(), apart, got.size());
-    } else {
-      sim_copy_out(got.data(), apart, got.size());
-    }
-    check_elements(one.envelope, got);
-    one.incoming.reset();
-    ++game_.settled;
-    return true;
+  void check(const Receiving& one) {
+    const engine::Receive& receive = one.posted->receive;
+    const loopback::Strided& layout = one.posted->layout();
+    const engine::Receive::Result* const result = receive.result();
+    CHECK((result ? result->status : Status()).code() == one.ending);
+    if (one.ending == Status::corrupt) return;
+    const bool is_as_received = !result || result->is_as_received;
+    if (receive.place().is_contested() && (one.posted->is_overwritten() || is_as_received)) return;
+    Bytes sent = one.envelope.elements;
+    if (one.ending == Status::truncated) sent.resize(result->bytes);
+    CHECK(!result || result->bytes == sent.size());
+    const Bytes all = one.memory->read(one.extent);
+    Bytes got(sent.size());
+    CHECK(layout.pack(all.data(), one.count, true, got.data(), got.size()));
+    check_elements({0, {}, one.envelope.type, one.envelope.spec, std::move(sent)}, got);
+    Bytes expected(one.extent, loopback::Memory::filling);
+    CHECK(layout.unpack(got.data(), got.size(), expected.data(), one.count, true).is_ok());
+    CHECK(!one.is_alone || one.ending == Status::truncated || all == expected);
   }
 
   loopback::ThreadMember& member_;
@@ -269,7 +337,7 @@ class Player {
   static constexpr std::size_t lent_count = 10'000;
   const std::shared_ptr<loopback::Memory> kept_ =
       std::make_shared<loopback::Memory>(0, 4 * sizeof(double) * lent_count, 0);
-  std::vector<Sending> sending_;
+  std::vector<std::shared_ptr<Sending>> sending_;
   std::vector<Receiving> receiving_;
 };
 
@@ -292,6 +360,7 @@ void play(unsigned seed, const char* chosen, link::Kind expected) {
     CHECK(game.by_way[static_cast<int>(way)] > 20);
   }
   CHECK(expected != link::Kind::peer || game.lent > 5);
+  CHECK(game.overlapped > 5 && game.truncated > 5 && game.damaged > 0);
   if (check::failures > 0) std::fprintf(stderr, "seed %u, link %s\n", seed, chosen);
 }
 
