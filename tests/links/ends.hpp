@@ -122,7 +122,10 @@ class BySlots : public End {
 
   /// Where the members cannot close together; then free_memory().
   void close_link() { link_.close(); }
-  virtual void free_memory() { link_.free_memory(); }
+  virtual void free_memory() {
+    link_.free_memory();
+    queue_.reset();
+  }
 
  protected:
   BySlots(Member& member, std::size_t limit) : End(member) {

@@ -43,14 +43,14 @@ struct End {
   std::vector<Neighbour> ranks;
 
   End(const Line& line, int rank) {
-    const link::Address own = peer.open(nonce, rank, true);
-    link::Address other;
+    const Neighbour own{rank, link::own_process(), peer.open(nonce, rank, true)};
+    Neighbour other;
     line.send(own);
     CHECK(line.receive(other));
     const bool sends = rank == sender;
-    ranks = {{receiver, {}, sends ? other : own},
+    ranks = {sends ? other : own,
              {5, {}, link::Address(link::HostMemory::Address{})},
-             {sender, {}, sends ? own : other}};
+             sends ? own : other};
     peer.set_ranks(ranks, {limit}, nullptr);
   }
 
