@@ -9,6 +9,10 @@ namespace mpress::engine {
 BlockDecode::BlockDecode(Messaging& messaging, const OpaqueBlock& opaque, void* data,
                          std::int64_t count, std::shared_ptr<const Layout> layout)
     : messaging_(messaging), layout_(std::move(layout)), buffer_(messaging) {
+  if (!layout_) {
+    status_ = Status::copy_failed;
+    return;
+  }
   buffer_.describe(data, count, layout_.get(), true);
   buffer_.locate();
   status_ = open(opaque);

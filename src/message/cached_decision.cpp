@@ -9,7 +9,8 @@ constinit thread_local std::array<CachedDecision, 1 << CachedDecision::kept_bits
 
 void CachedDecision::keep(const Key& key, const Decision& decision, std::uint64_t changes) {
   if (decision.item_bytes > UINT32_MAX) return;
-  CachedDecision& one = at(key);
+  const bool is_of_range = decision.least < decision.most;
+  CachedDecision& one = at(key, is_of_range ? size_class(key.count) : key.count);
   one.least_ = decision.least;
   one.most_ = decision.most;
   one.type_ = key.type;

@@ -40,9 +40,11 @@ class alignas(64) CachedDecision {
   /// The decision that holds for this message, which counts as one of those; null: there is none.
   /// Valid until the thread's next call of MPI's.
   static const CachedDecision* find(const Key& key) {
-    CachedDecision& one = at(key);
-    return one.left_ > 0 && one.holds_for(key) && one.changes_ == now() && one.use() ? &one
-                                                                                     : nullptr;
+    const std::uint64_t now = CachedDecision::now();
+    CachedDecision& of_range = at(key, size_class(key.count));
+    if (of_range.holds_for(key, now)) return of_range.use() ? &of_range : nullptr;
+    CachedDecision& of_size = at(key, key.count);
+    return of_size.holds_for(key, now) && of_size.use() ? &of_size : nullptr;
   }
 
   struct Decision {
@@ -68,17 +70,19 @@ class alignas(64) CachedDecision {
  private:
   static constexpr int kept_bits = 4;
 
-  /// Sizes that differ by a small factor share a line, and so a range.
-  static CachedDecision& at(const Key& key) {
-    const int size_class = std::bit_width(static_cast<std::uint64_t>(key.count)) / 4;
-    const std::uint64_t mixed = static_cast<std::uint64_t>(size_class) * 31 +
+  /// Sizes that differ by a small factor share the line of a range.
+  static std::int64_t size_class(std::int64_t count) {
+    return std::bit_width(static_cast<std::uint64_t>(count)) / 4;
+  }
+  static CachedDecision& at(const Key& key, std::int64_t size) {
+    const std::uint64_t mixed = static_cast<std::uint64_t>(size) * 31 +
                                 static_cast<std::uint64_t>(key.peer) * 17 +
                                 static_cast<std::uint64_t>(key.op);
     return of_thread_[mixed * 0x9E3779B97F4A7C15u >> (64 - kept_bits)];
   }
-  bool holds_for(const Key& key) const {
-    return key.count >= least_ && key.count <= most_ && peer_ == key.peer && op_ == key.op &&
-           type_ == key.type && comm_ == key.comm;
+  bool holds_for(const Key& key, std::uint64_t now) const {
+    return left_ > 0 && key.count >= least_ && key.count <= most_ && peer_ == key.peer &&
+           op_ == key.op && type_ == key.type && comm_ == key.comm && changes_ == now;
   }
   bool use();
 

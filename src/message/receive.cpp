@@ -50,11 +50,13 @@ bool Receive::may_be_header() {
 }
 
 void Receive::look_at(const std::byte* data, std::size_t bytes) {
-  if (!parse_) parse_ = wire::read_header(data, bytes, messaging_.nonce, header_);
+  if (parse_ && parsed_bytes_ == bytes) return;
+  parse_ = wire::read_header(data, bytes, messaging_.nonce, header_);
+  parsed_bytes_ = bytes;
 }
 
 bool Receive::has_frame(std::size_t bytes) {
-  if (!parse_) {
+  if (!parse_ || parsed_bytes_ != bytes) {
     ReceivePlace::Beginning copy;
     const std::byte* const beginning = place_.beginning(copy);
     if (!beginning) return false;  // deliver() tells why
@@ -124,7 +126,7 @@ void Receive::deliver(std::size_t bytes, int source) {
 /// Copies a frame from where the CPU cannot look. A message that is none by its size stays there.
 Status Receive::bring_frame(std::size_t bytes, std::byte* beginning, memory::Buffer& frame) {
   if (!wire::is_frame_size(bytes)) return Status::ok;
-  if (!parse_) {
+  if (!parse_ || parsed_bytes_ != bytes) {
     const Status status = place_.copy_to_host(beginning, wire::min_frame_bytes);
     if (!status.is_ok()) return status;
     look_at(beginning, bytes);

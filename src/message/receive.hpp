@@ -116,6 +116,7 @@ class Receive {
   std::shared_ptr<ReceivedBlock> kept_in_;
   bool is_kept_alone_ = false;
   std::optional<wire::Parse> parse_;  ///< of what has come, once somebody has looked
+  std::size_t parsed_bytes_ = 0;      ///< of that
   wire::Header header_;               ///< where that is a frame
   std::unique_ptr<Incoming> incoming_;
   Result result_;

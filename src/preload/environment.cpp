@@ -41,6 +41,7 @@ int (*mpress::preload::finalize_behind)() = nullptr;
 namespace {
 
 void keep_protocols(engine::Job& job) {
+  if (job.config.protocols_file.empty()) return;
   const auto floats = mpi::type_info(MPI_FLOAT);
   const auto world = mpi::comm_info(MPI_COMM_WORLD);
   if (floats && world) engine::keep_protocol_table(job, *floats, *world);

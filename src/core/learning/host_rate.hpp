@@ -36,9 +36,10 @@ class HostRate {
   /// Publishes it unless a higher one is there.
   void publish_highest(double rate) {
     if (!shared_) return;
-    // Whoever takes a higher one out puts it back.
     compute([&] {
-      for (double before = 0; (before = shared_->rate.exchange(rate)) > rate;) rate = before;
+      double before = shared_->rate.load(std::memory_order_relaxed);
+      while (before < rate && !shared_->rate.compare_exchange_weak(before, rate)) {
+      }
     });
     count();
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "engine/job/blocking.hpp"
 #include "engine/job/job.hpp"
@@ -176,6 +177,12 @@ class Watched {
     return ending.code;
   }
 
+  /// See Request::is_aside().
+  bool is_aside(int i) const {
+    const Request* const entry = entries_[static_cast<std::size_t>(i)];
+    return entry && entry->is_active() && entry->is_aside();
+  }
+
   /// Forgets request `i`, which MPI ended with an error.
   void drop(int i) { release(i); }
 
@@ -248,22 +255,28 @@ int finish_listed(Watched& watched, int count, const int* indices, Statuses& sta
   if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) return code;
   const bool have_errors = code == MPI_ERR_IN_STATUS;
   bool failed = false;
-  for (int k = 0; k < count; ++k) {
-    const int i = indices ? indices[k] : k;
-    if (have_errors && statuses[k].MPI_ERROR == MPI_ERR_PENDING) continue;
-    if (have_errors && statuses[k].MPI_ERROR != MPI_SUCCESS) {
-      watched.drop(i);
-      continue;
-    }
+  const auto finish = [&](int k, int i) {
+    if (have_errors && statuses[k].MPI_ERROR == MPI_ERR_PENDING) return;
+    if (have_errors && statuses[k].MPI_ERROR != MPI_SUCCESS) return watched.drop(i);
     const int result = watched.finish(i, statuses[k]);
-    if (result == MPI_SUCCESS) continue;
+    if (result == MPI_SUCCESS) return;
     // MPI sets the error fields only where some request failed: now one has.
     if (!have_errors && !failed) {
       for (int j = 0; j < count; ++j) statuses[j].MPI_ERROR = MPI_SUCCESS;
     }
     failed = true;
     statuses[k].MPI_ERROR = result;
+  };
+  std::vector<int> aside;
+  for (int k = 0; k < count; ++k) {
+    const int i = indices ? indices[k] : k;
+    if (watched.is_aside(i)) {
+      aside.push_back(k);
+    } else {
+      finish(k, i);
+    }
   }
+  for (const int k : aside) finish(k, indices ? indices[k] : k);
   // One call raises one error, and what MPI's call returned it has raised.
   return failed && !have_errors ? watched.raise(MPI_ERR_IN_STATUS) : code;
 }

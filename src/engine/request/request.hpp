@@ -44,6 +44,10 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   /// Does it give its receiver time that await() would end?
   virtual bool is_offered() const { return false; }
 
+  /// Is its data laid out in a buffer that another receive may be in place in? Then that is
+  /// finished first, as its frame may lie there.
+  virtual bool is_aside() const { return false; }
+
   /// Do reports tell of waits for it?
   virtual bool is_counted() const { return true; }
 
@@ -134,13 +138,16 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   explicit Request(bool is_persistent = false)
       : is_persistent_(is_persistent), is_active_(!is_persistent) {}
 
+  /// Is a call about to complete it?
+  bool is_claimed() const { return claimed_.load(std::memory_order_relaxed); }
+
   MPI_Request stand_in_ = MPI_REQUEST_NULL;
   bool is_followed_ = false;
 
  private:
   friend class RequestTable;
   std::uintptr_t key_ = 0;
-  std::atomic<bool> claimed_{false};  ///< a call is about to complete it
+  std::atomic<bool> claimed_{false};  ///< see is_claimed()
   std::atomic<bool> is_looked_at_{false};
   Request* next_ = nullptr;
   std::shared_ptr<Request> self_;  ///< while it is in the table

@@ -441,6 +441,7 @@ bool Runner::is_over(Message& message) {
   note(message.code);
   if (message.code != MPI_SUCCESS) return true;
   if (entry && !entry->is_followed()) {
+    entry->begin(MPI_REQUEST_NULL);  // MPI has completed it
     MpiReceive& receive = entry->receive;
     const bool collects = receive.core().incoming() || receive.collects(message.status);
     if (collects && !receive.core().advance()) return false;

@@ -17,7 +17,9 @@ int ReceiveRequest::open_request(const MPI_Status& status, MPI_Request* request)
 bool ReceiveRequest::may_be_late(const Job&) const { return is_open_ || expects_data(); }
 
 bool ReceiveRequest::advance_receive() {
-  if (!is_open_) return !expects_data() || receive.is_all_there(request_);
+  if (!is_open_) {
+    return receive.core().result() || !expects_data() || receive.is_all_there(request_);
+  }
   if (!receive.core().advance()) return false;
   receive.deliver(open_.status());
   open_.finish();
@@ -64,9 +66,11 @@ void ReceiveRequest::leave_buffer() {
   if (claimed_at_ != 0) job_.in_place.remove(std::exchange(claimed_at_, 0));
 }
 
+/// Who begins it, and a call that completes it already, look at it themselves.
 bool ReceiveRequest::contest() {
   receive.core().place().contest();
-  if (!job_.peek.is_possible()) return false;
+  const bool is_others = !is_followed() && (request_ == MPI_REQUEST_NULL || is_claimed());
+  if (is_others || !job_.peek.is_possible()) return false;
   follow(job_);
   return is_followed();
 }
@@ -94,7 +98,8 @@ void file(Job& job, MPI_Request request, std::shared_ptr<ReceiveRequest> entry) 
   entry->begin(request);
   entry->receive.outlive_call();
   // While no message's data has ever followed its header, waiting is left to MPI.
-  if (entry->only_mpress_completes() || job.expects_data()) entry->follow(job);
+  const bool is_contested = entry->receive.core().place().is_contested();
+  if (entry->only_mpress_completes() || is_contested || job.expects_data()) entry->follow(job);
   job.requests.insert(request, std::move(entry));
 }
 

@@ -47,6 +47,11 @@ class ReceiveRequest : public Request, public InPlaceReceive {
   void note_arrival(MPI_Request request) override;
   Ending finish(Job& job, MPI_Status& status) override;
   bool settle(Job& job, MPI_Request request) override;
+  bool is_aside() const override {
+    const ReceivePlace& place = receive.core().place();
+    return place.kind() == ReceivePlace::Kind::aside ||
+           (place.kind() == ReceivePlace::Kind::remote && !place.is_in_place());
+  }
   bool must_end() const override { return is_open_ || receive.core().incoming(); }
 
  protected:
