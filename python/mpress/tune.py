@@ -28,7 +28,7 @@ CODEC_SIZES = [64 << 10 << 2 * k for k in range(6)]  # 64 KiB to 64 MiB
 HOST_CODEC_SIZES = CODEC_SIZES[:4]
 CHUNKS = [512 << 10, 1 << 20, 2 << 20, 4 << 20]
 CHUNKED_SIZES = [4 << 20, 16 << 20, 32 << 20]
-"""Long messages have longer chunks (src/engine/p2p/send/pipelined_send.cpp), so that at any one
+"""Long messages have longer chunks (src/mpi/messages/pipelined_send.cpp), so that at any one
 size two of CHUNKS come to the same."""
 DEFAULT_CHUNK = _core.parse_bytes(
     next(default for name, _, default in _core.knobs() if name == "MPRESS_CHUNK")

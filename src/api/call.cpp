@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/stream_order.hpp"
-#include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "trace/message.hpp"
 

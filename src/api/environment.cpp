@@ -5,7 +5,7 @@
 
 #include "api/call.hpp"
 #include "api/entries.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 
 using namespace mpress;
 

@@ -6,8 +6,8 @@
 #include "api/call.hpp"
 #include "api/entries.hpp"
 #include "api/request.hpp"
-#include "engine/job/job.hpp"
-#include "engine/job/start_together.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/job/start_together.hpp"
 
 using namespace mpress;
 using api::Call;

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "engine/job/job.hpp"
-#include "engine/job/start_together.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/job/start_together.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/objects/immortal.hpp"
 #include "trace/message.hpp"

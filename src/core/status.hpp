@@ -6,7 +6,7 @@
 namespace mpress {
 
 /// A failure travels as a value: nothing throws it, and whoever owns the operation reports it. The
-/// binding maps it to an error code of MPI's (engine/job/job.hpp, code_of()). Trivially copyable,
+/// binding maps it to an error code of MPI's (mpi/job/job.hpp, code_of()). Trivially copyable,
 /// so that threads may share one in a std::atomic.
 class [[nodiscard]] Status {
  public:

@@ -6,8 +6,8 @@
 
 #include "config/machine.hpp"
 #include "core/backoff.hpp"
-#include "engine/job/job.hpp"
 #include "link/liveness.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "policy/chunks.hpp"
 #include "wire/frame.hpp"

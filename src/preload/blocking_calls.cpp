@@ -1,10 +1,10 @@
 // Calls that mpress leaves to MPI, and that may wait for other ranks: those may wait in turn for
-// what is under way here, which gets on meanwhile (engine/job/blocking.hpp).
+// what is under way here, which gets on meanwhile (mpi/job/blocking.hpp).
 
 #include "preload/blocking_calls.hpp"
 
-#include "engine/job/blocking.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/job/blocking.hpp"
 #include "mpi/objects/comm_info.hpp"
 
 namespace mpress::preload {

@@ -12,9 +12,9 @@
 
 #include "engine/coll/staged_call.hpp"
 #include "engine/coll/stand_in.hpp"
-#include "engine/job/blocking.hpp"
-#include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "mpi/job/blocking.hpp"
+#include "mpi/job/job.hpp"
 #include "preload/narrowing.hpp"
 #include "trace/message.hpp"
 

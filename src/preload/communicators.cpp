@@ -3,10 +3,10 @@
 // that make keyvals, whose callbacks are not for mpress's own duplicates.
 
 #include "engine/coll/neighbours/isomorphic_graph.hpp"
-#include "engine/job/blocking.hpp"
-#include "engine/job/comm_calls.hpp"
-#include "engine/job/job.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/job/blocking.hpp"
+#include "mpi/job/comm_calls.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/objects/keyvals.hpp"
 #include "preload/export.hpp"

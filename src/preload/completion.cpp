@@ -1,10 +1,10 @@
 // MPI_Wait and MPI_Test in all their forms, and the calls on single requests.
 
-#include "engine/request/completion.hpp"
+#include "mpi/requests/completion.hpp"
 
-#include "engine/job/job.hpp"
-#include "engine/request/request_calls.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/requests/request_calls.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/asked.hpp"
-#include "engine/job/blocking.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/blocking.hpp"
+#include "mpi/job/job.hpp"
 
 namespace mpress::preload {
 

@@ -1,13 +1,13 @@
 // MPI_Init, where mpress starts; MPI_Finalize, before which its thread ends (the rest stops by
-// itself: engine/job/job.hpp); MPI_Session_init, where it does not start; and MPI_Barrier, after
+// itself: mpi/job/job.hpp); MPI_Session_init, where it does not start; and MPI_Barrier, after
 // which a program may look at what a freed request received.
 
 #include <atomic>
 
-#include "engine/job/blocking.hpp"
-#include "engine/job/job.hpp"
 #include "message/protocol_table.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/job/blocking.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "preload/export.hpp"

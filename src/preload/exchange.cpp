@@ -1,9 +1,9 @@
 // MPI_Sendrecv, MPI_Sendrecv_replace and their non-blocking forms.
 
-#include "engine/p2p/exchange.hpp"
+#include "mpi/messages/exchange.hpp"
 
-#include "engine/job/job.hpp"
 #include "mpi/calls/counted.hpp"
+#include "mpi/job/job.hpp"
 #include "preload/entered.hpp"
 #include "preload/export.hpp"
 

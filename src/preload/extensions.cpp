@@ -3,11 +3,11 @@
 // (MPIX_Async_start). On communicators of MPICH's streams and threads others may receive by calls
 // that mpress does not see (MPIX_Recv_enqueue, MPIX_Stream_recv), so nothing is encoded there.
 
-#include "engine/job/blocking.hpp"
-#include "engine/job/job.hpp"
-#include "engine/request/request_calls.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/job/blocking.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/comm_info.hpp"
+#include "mpi/requests/request_calls.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
-#include "engine/p2p/receive/message_handle.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/messages/message_handle.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;

@@ -1,10 +1,10 @@
 // Persistent point-to-point requests.
 
-#include "engine/request/persistent.hpp"
+#include "mpi/requests/persistent.hpp"
 
 #include "core/asked.hpp"
-#include "engine/job/job.hpp"
 #include "mpi/calls/counted.hpp"
+#include "mpi/job/job.hpp"
 #include "preload/entered.hpp"
 #include "preload/export.hpp"
 

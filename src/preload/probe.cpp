@@ -1,10 +1,10 @@
 // MPI_Probe, MPI_Mprobe and the receives of matched messages.
 
 #include "core/asked.hpp"
-#include "engine/job/job.hpp"
-#include "engine/p2p/receive/receive_calls.hpp"
-#include "engine/p2p/receive/receive_request.hpp"
 #include "mpi/calls/counted.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/messages/receive_calls.hpp"
+#include "mpi/messages/receive_request.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;

@@ -1,9 +1,9 @@
 // MPI_Recv and MPI_Irecv.
 
 #include "core/asked.hpp"
-#include "engine/job/job.hpp"
-#include "engine/p2p/receive/receive_calls.hpp"
 #include "mpi/calls/counted.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/messages/receive_calls.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;

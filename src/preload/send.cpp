@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "core/asked.hpp"
-#include "engine/job/job.hpp"
-#include "engine/p2p/send/send.hpp"
 #include "mpi/calls/counted.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/messages/send.hpp"
 #include "preload/entered.hpp"
 #include "preload/export.hpp"
 

@@ -5,9 +5,9 @@
 #include <span>
 
 #include "core/progress.hpp"
-#include "engine/job/context.hpp"
 #include "links/member.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/job/context.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/peek.hpp"
 

@@ -1,7 +1,7 @@
 // Ranks that announce themselves by their records: who is missing, late, elsewhere, or has other
 // settings.
 
-#include "engine/job/presence.hpp"
+#include "mpi/job/presence.hpp"
 
 #include <stdlib.h>
 #include <unistd.h>

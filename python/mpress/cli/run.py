@@ -23,7 +23,7 @@ from mpress.cli.errors import UserError, checked_bytes, checked_output, checked_
 _EVENTS = "256K"  # that a rank keeps for its timeline
 _GRACE_SECONDS = 10  # for the launcher to notice that a rank has died
 
-# Where launchers name the job; the same as in src/engine/job/job_start.cpp.
+# Where launchers name the job; the same as in src/mpi/job/job_start.cpp.
 _JOB_NAMES = ("PMIX_NAMESPACE", "PMI_JOBID", "FLUX_JOB_ID", "PALS_APID", "SLURM_STEP_ID")
 
 

@@ -15,8 +15,8 @@
 #include "config/config.hpp"
 #include "engine/coll/neighbours/hints.hpp"
 #include "engine/coll/neighbours/neighbours.hpp"
-#include "engine/job/blocking.hpp"
-#include "engine/job/comm_calls.hpp"
+#include "mpi/job/blocking.hpp"
+#include "mpi/job/comm_calls.hpp"
 #include "mpi/objects/comm_info.hpp"
 
 namespace mpress::api {

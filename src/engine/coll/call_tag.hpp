@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/job/context.hpp"
+#include "mpi/job/context.hpp"
 
 namespace mpress::engine {
 

@@ -8,7 +8,7 @@
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "trace/message.hpp"
 #include "wire/frame.hpp"

@@ -8,7 +8,7 @@
 #include "engine/coll/blocks/served_call.hpp"
 #include "engine/coll/collective_request.hpp"
 #include "engine/coll/streamed_call.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/self_comm.hpp"
 #include "trace/message.hpp"
 

@@ -4,7 +4,7 @@
 #include "engine/coll/neighbours/edges.hpp"
 #include "engine/coll/neighbours/neighbour_call.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -10,10 +10,10 @@
 #include "engine/coll/kept_call.hpp"
 #include "engine/coll/mpi_part.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/job/context.hpp"
-#include "engine/request/finished_request.hpp"
-#include "engine/request/request.hpp"
+#include "mpi/job/context.hpp"
 #include "mpi/objects/comm_info.hpp"
+#include "mpi/requests/finished_request.hpp"
+#include "mpi/requests/request.hpp"
 
 namespace mpress::engine {
 

@@ -5,8 +5,8 @@
 #include "codec/float_environment.hpp"
 #include "core/staging.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/job/job.hpp"
-#include "engine/p2p/send/send.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/messages/send.hpp"
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {

@@ -5,8 +5,8 @@
 
 #include "codec/float_environment.hpp"
 #include "engine/coll/blocks/blocks.hpp"
-#include "engine/job/context.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/context.hpp"
+#include "mpi/job/job.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -1,6 +1,6 @@
 #include "engine/coll/mpi_part.hpp"
 
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/peek.hpp"
 
 namespace mpress::engine {

@@ -16,7 +16,7 @@
 #include "engine/coll/reduce/linked_reduction.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/stand_in.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 
 namespace mpress::engine {
 namespace {

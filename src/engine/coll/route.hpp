@@ -20,7 +20,7 @@
 #include "core/operation.hpp"
 #include "engine/coll/methods.hpp"
 #include "engine/coll/operands.hpp"
-#include "engine/job/context.hpp"
+#include "mpi/job/context.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "trace/record.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "engine/job/job.hpp"
-#include "engine/request/request.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/requests/request.hpp"
 
 namespace mpress::engine {
 

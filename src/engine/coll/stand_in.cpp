@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "core/staging.hpp"
-#include "engine/job/job.hpp"
 #include "message/message.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/objects/type_runs.hpp"
 

@@ -9,8 +9,8 @@
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/job/context.hpp"
 #include "mpi/error_handlers.hpp"
+#include "mpi/job/context.hpp"
 #include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {

@@ -8,7 +8,7 @@
 
 #include "core/staging.hpp"
 #include "engine/coll/even_piece.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/objects/type_runs.hpp"

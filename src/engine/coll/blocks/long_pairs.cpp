@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "engine/coll/route.hpp"
-#include "engine/job/context.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/context.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "policy/methods.hpp"
 #include "schedule/moves/hierarchical.hpp"

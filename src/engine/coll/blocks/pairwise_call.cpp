@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "engine/job/blocking.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/blocking.hpp"
+#include "mpi/job/job.hpp"
 
 namespace mpress::engine {
 

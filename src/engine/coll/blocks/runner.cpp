@@ -4,8 +4,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "engine/job/job.hpp"
 #include "mpi/calls/counted.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/peek.hpp"
 
 namespace mpress::engine {

@@ -14,10 +14,10 @@
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/blocks/shared_blocks.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/p2p/receive/receive_request.hpp"
-#include "engine/p2p/send/send.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/messages/receive_request.hpp"
+#include "mpi/messages/send.hpp"
 #include "pipeline/launch_batch.hpp"
 #include "schedule/schedule.hpp"
 

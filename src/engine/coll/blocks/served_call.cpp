@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 #include "schedule/algorithms.hpp"
 
 namespace mpress::engine {

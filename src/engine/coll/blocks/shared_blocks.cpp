@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/job/job.hpp"
-#include "engine/p2p/send/send.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/messages/send.hpp"
 
 namespace mpress::engine {
 

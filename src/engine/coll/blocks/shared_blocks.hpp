@@ -11,8 +11,8 @@
 
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/p2p/send/block_send.hpp"
 #include "message/block_decode.hpp"
+#include "mpi/messages/block_send.hpp"
 #include "pipeline/received_block.hpp"
 #include "schedule/schedule.hpp"
 

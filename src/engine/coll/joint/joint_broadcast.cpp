@@ -4,8 +4,8 @@
 
 #include "core/staging.hpp"
 #include "engine/coll/even_piece.hpp"
-#include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {

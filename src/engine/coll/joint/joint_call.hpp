@@ -12,7 +12,7 @@
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/contribution.hpp"
 #include "engine/coll/joint/joint_memory.hpp"
-#include "engine/job/context.hpp"
+#include "mpi/job/context.hpp"
 #include "policy/linked.hpp"
 #include "schedule/algorithms.hpp"
 

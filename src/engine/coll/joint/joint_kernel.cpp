@@ -3,7 +3,7 @@
 #include <atomic>
 #include <utility>
 
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "mpi/job/job.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -19,10 +19,10 @@
 
 #include "core/devices.hpp"
 #include "engine/coll/joint/blind_sums.hpp"
-#include "engine/job/context.hpp"
 #include "gpu/gpu.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
+#include "mpi/job/context.hpp"
 
 namespace mpress::engine {
 

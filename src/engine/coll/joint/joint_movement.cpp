@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/staging.hpp"
-#include "engine/job/job.hpp"
 #include "gpu/joint_move.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "policy/linked.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
+#include "mpi/job/job.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

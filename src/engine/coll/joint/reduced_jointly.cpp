@@ -7,8 +7,8 @@
 #include "core/staging.hpp"
 #include "engine/coll/contribution.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
-#include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {

@@ -8,7 +8,7 @@
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/job/context.hpp"
+#include "mpi/job/context.hpp"
 
 namespace mpress::engine {
 

@@ -7,8 +7,8 @@
 
 #include "core/staging.hpp"
 #include "core/stream_order.hpp"
-#include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/job/job.hpp"
 #include "mpi/calls/buffer_calls.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
 

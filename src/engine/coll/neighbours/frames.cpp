@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "engine/job/job.hpp"
-#include "engine/p2p/send/block_send.hpp"
 #include "message/block_decode.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/messages/block_send.hpp"
 #include "pipeline/received_block.hpp"
 #include "wire/frame.hpp"
 

@@ -10,8 +10,8 @@
 
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/job/context.hpp"
-#include "engine/p2p/send/send.hpp"
+#include "mpi/job/context.hpp"
+#include "mpi/messages/send.hpp"
 #include "pipeline/opaque_block.hpp"
 #include "trace/record.hpp"
 

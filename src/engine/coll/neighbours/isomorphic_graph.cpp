@@ -12,8 +12,8 @@
 #include "engine/coll/neighbours/cartesian_grid.hpp"
 #include "engine/coll/neighbours/hints.hpp"
 #include "engine/coll/neighbours/neighbours.hpp"
-#include "engine/job/job.hpp"
 #include "mpi/calls/buffer_calls.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "trace/message.hpp"
 

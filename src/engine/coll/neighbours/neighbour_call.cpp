@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 
 namespace mpress::engine {
 

@@ -9,7 +9,7 @@
 #include "engine/coll/collective_request.hpp"
 #include "engine/coll/neighbours/neighbour_call.hpp"
 #include "engine/coll/neighbours/neighbour_sum.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/self_comm.hpp"
 #include "mpi/progress_hook.hpp"
 #include "trace/message.hpp"

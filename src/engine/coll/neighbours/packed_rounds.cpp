@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "core/staging.hpp"
-#include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "trace/message.hpp"
 

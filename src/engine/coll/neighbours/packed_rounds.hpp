@@ -13,8 +13,8 @@
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/frames.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
-#include "engine/job/context.hpp"
 #include "memory/buffer_pool.hpp"
+#include "mpi/job/context.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

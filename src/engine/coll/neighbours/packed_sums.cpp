@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -9,9 +9,9 @@
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/fold.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
-#include "engine/job/context.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/job/context.hpp"
 #include "schedule/neighbourhoods/neighbour_sums.hpp"
 #include "trace/record.hpp"
 

@@ -8,10 +8,10 @@
 
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
-#include "engine/job/context.hpp"
-#include "engine/p2p/receive/mpi_receive.hpp"
-#include "engine/p2p/send/send.hpp"
 #include "memory/buffer_pool.hpp"
+#include "mpi/job/context.hpp"
+#include "mpi/messages/mpi_receive.hpp"
+#include "mpi/messages/send.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

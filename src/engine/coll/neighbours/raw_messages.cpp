@@ -1,7 +1,7 @@
 #include "engine/coll/neighbours/raw_messages.hpp"
 
-#include "engine/job/job.hpp"
 #include "mpi/calls/counted.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/peek.hpp"
 
 namespace mpress::engine {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/coll/blocks/blocks.hpp"
-#include "engine/job/context.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/job/context.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

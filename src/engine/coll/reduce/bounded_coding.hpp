@@ -11,7 +11,7 @@
 #include "codec/spec.hpp"
 #include "codec/szp/format.hpp"
 #include "engine/coll/joint/joint_call.hpp"
-#include "engine/p2p/send/send.hpp"
+#include "mpi/messages/send.hpp"
 #include "pipeline/loss.hpp"
 
 namespace mpress::engine {

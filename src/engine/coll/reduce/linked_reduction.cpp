@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/staging.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "schedule/algorithms.hpp"
 #include "trace/message.hpp"

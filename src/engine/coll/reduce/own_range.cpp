@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 
 namespace mpress::engine {
 

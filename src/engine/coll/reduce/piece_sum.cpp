@@ -5,8 +5,8 @@
 
 #include "codec/codec.hpp"
 #include "codec/combine.hpp"
-#include "engine/job/job.hpp"
-#include "engine/p2p/send/block_send.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/messages/block_send.hpp"
 #include "pipeline/sum_encoder.hpp"
 #include "wire/frame.hpp"
 

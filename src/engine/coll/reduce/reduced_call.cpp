@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/staging.hpp"
-#include "engine/job/job.hpp"
+#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "policy/methods.hpp"
 #include "schedule/algorithms.hpp"

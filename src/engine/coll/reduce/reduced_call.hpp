@@ -37,9 +37,9 @@
 #include "engine/coll/reduce/pieces.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/p2p/send/send.hpp"
 #include "memory/buffer_pool.hpp"
 #include "message/block_decode.hpp"
+#include "mpi/messages/send.hpp"
 #include "pipeline/loss.hpp"
 #include "pipeline/opaque_block.hpp"
 

@@ -6,8 +6,8 @@
 #include "codec/float_environment.hpp"
 #include "engine/coll/contribution.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
-#include "engine/job/job.hpp"
 #include "message/message.hpp"
+#include "mpi/job/job.hpp"
 
 namespace mpress::engine {
 

@@ -5,8 +5,8 @@
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/even_piece.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/job/context.hpp"
 #include "gpu/gpu.hpp"
+#include "mpi/job/context.hpp"
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {

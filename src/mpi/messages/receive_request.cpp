@@ -1,0 +1,145 @@
+#include "mpi/messages/receive_request.hpp"
+
+#include <utility>
+
+#include "mpi/calls/counted.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/requests/freed.hpp"
+
+namespace mpress::engine {
+
+int ReceiveRequest::open_request(const MPI_Status& status, MPI_Request* request) {
+  const int code = open_.open(status, request);
+  is_open_ = code == MPI_SUCCESS;
+  return code;
+}
+
+bool ReceiveRequest::may_be_late(const Job&) const { return is_open_ || expects_data(); }
+
+bool ReceiveRequest::advance_receive() {
+  if (!is_open_) {
+    return receive.core().result() || !expects_data() || receive.is_all_there(request_);
+  }
+  if (!receive.core().advance()) return false;
+  receive.deliver(open_.status());
+  open_.finish();
+  is_open_ = false;
+  return true;
+}
+
+void ReceiveRequest::note_arrival(MPI_Request request) {
+  // See PersistentReceive::advance().
+  if (is_persistent() || !job_.peek.is_possible()) return;
+  if (!job_.peek.is_complete(request)) receive.core().travels_from(0);
+}
+
+bool ReceiveRequest::advance() { return advance_receive(); }
+
+Ending ReceiveRequest::finish(Job&, MPI_Status& status) {
+  const int code = receive.deliver(status);
+  if (!is_persistent()) leave_buffer();
+  return {code, receive.must_raise(code) ? receive.comm() : nullptr};
+}
+
+bool ReceiveRequest::settle(Job& job, MPI_Request request) {
+  if (!job.peek.is_complete_already(request)) return false;
+  if (receive.core().result()) return true;
+  if (!receive.is_all_there(request)) return false;
+  MPI_Status status;
+  if (job.peek.status(request, status) == MPI_SUCCESS) receive.deliver(status);
+  return true;
+}
+
+void ReceiveRequest::claim_buffer() {
+  const ReceivePlace& place = receive.core().place();
+  if (!place.is_in_place() || !job_.may_get_frames()) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(place.data());
+  if (job_.in_place.add(begin, place.buffer().capacity(),
+                        std::static_pointer_cast<ReceiveRequest>(shared_from_this()))) {
+    claimed_at_ = begin;
+  } else {
+    avoid_overlap(job_, receive);
+  }
+}
+
+void ReceiveRequest::leave_buffer() {
+  if (claimed_at_ != 0) job_.in_place.remove(std::exchange(claimed_at_, 0));
+}
+
+/// Who begins it, and a call that completes it already, look at it themselves.
+bool ReceiveRequest::contest() {
+  receive.core().place().contest();
+  const bool is_others = !is_followed() && (request_ == MPI_REQUEST_NULL || is_claimed());
+  if (is_others || !job_.peek.is_possible()) return false;
+  follow(job_);
+  return is_followed();
+}
+
+/// Does a decoder, or MPI, put its data where the program has its buffer, now? A persistent request
+/// that is not started is complete, too, and has brought nothing.
+bool ReceiveRequest::is_filling() const {
+  if (is_over()) return false;
+  const Incoming* const incoming = receive.core().incoming();
+  return (incoming && incoming->is_in_place()) ||
+         (is_active() && request_ != MPI_REQUEST_NULL && job_.peek.is_complete_already(request_));
+}
+
+void avoid_overlap(Job& job, MpiReceive& receive) {
+  const ReceivePlace& place = receive.core().place();
+  if (job.in_place.empty() || !place.is_in_place()) return;
+  const auto overlapping = job.in_place.overlapping(reinterpret_cast<std::uintptr_t>(place.data()),
+                                                    place.buffer().capacity());
+  if (overlapping.empty()) return;
+  receive.stage_aside();
+  for (const auto& other : overlapping) other->contest();
+}
+
+void file(Job& job, MPI_Request request, std::shared_ptr<ReceiveRequest> entry) {
+  entry->begin(request);
+  entry->receive.outlive_call();
+  // While no message's data has ever followed its header, waiting is left to MPI.
+  const bool is_contested = entry->receive.core().place().is_contested();
+  if (entry->only_mpress_completes() || is_contested || job.expects_data()) entry->follow(job);
+  job.requests.insert(request, std::move(entry));
+}
+
+int ExchangeRequest::send(Outgoing outgoing, int tag) {
+  return start_send(job_, std::move(outgoing), mpi::counted::Isend, tag, &header_, &started_);
+}
+
+void ExchangeRequest::complete_send_alone() {
+  if (started_.operation) started_.operation->follow(job_);
+  if (header_ == MPI_REQUEST_NULL) return;
+  std::shared_ptr<Request> frame = std::move(started_.frame);
+  if (!frame) frame = std::make_shared<FrameSend>(memory::Buffer());
+  complete_freed(job_, std::exchange(header_, MPI_REQUEST_NULL), std::move(frame));
+}
+
+bool ExchangeRequest::advance() {
+  const bool is_sent = advance_send();
+  return advance_receive() && is_sent;
+}
+
+bool ExchangeRequest::advance_send() {
+  if (started_.operation) {
+    if (!started_.operation->advance()) return false;
+    sent_ = started_.operation->ending();
+    started_.operation.reset();
+  }
+  if (header_ == MPI_REQUEST_NULL) return true;
+  int sent = 0;
+  bool is_raised = false;
+  const int code = mpi::test(&header_, &sent, MPI_STATUS_IGNORE, &is_raised);
+  if (code != MPI_SUCCESS) {
+    header_ = MPI_REQUEST_NULL;
+    sent_ = {code, is_raised ? nullptr : receive.comm()};
+  }
+  return header_ == MPI_REQUEST_NULL;
+}
+
+Ending ExchangeRequest::finish(Job& job, MPI_Status& status) {
+  const Ending received = ReceiveRequest::finish(job, status);
+  return received.code == MPI_SUCCESS ? sent_ : received;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,117 @@
+// Receives that the program completes later.
+#pragma once
+
+#include <memory>
+
+#include "mpi/job/job.hpp"
+#include "mpi/messages/mpi_receive.hpp"
+#include "mpi/messages/send.hpp"
+#include "mpi/requests/finished_request.hpp"
+#include "mpi/requests/request.hpp"
+
+namespace mpress::engine {
+
+/// A receive that MPI has posted, or whose message a probe had taken before.
+class ReceiveRequest : public Request, public InPlaceReceive {
+ public:
+  explicit ReceiveRequest(Job& job, bool is_persistent = false)
+      : Request(is_persistent), receive(job), job_(job) {}
+
+  ~ReceiveRequest() override { leave_buffer(); }
+
+  MpiReceive receive;
+
+  /// After MpiReceive::watch(), before MPI gets the receive: see message/in_place.hpp.
+  void claim_buffer();
+
+  bool contest() override;
+  bool is_filling() const override;
+
+  /// MPI has begun it as `request`.
+  void begin(MPI_Request request) { request_ = request; }
+
+  /// A probe had its message, and the receive is collecting the rest: makes the program's request,
+  /// which completes when all is there. `status` is the header's. Returns MPI's error code.
+  int open_request(const MPI_Status& status, MPI_Request* request);
+
+  /// After a probe had its message: is there work left, or an error to tell?
+  bool must_be_kept() const { return is_open_ || receive.failed(); }
+
+  bool advance() override;
+  bool needs_host() const override {
+    const Incoming* const incoming = receive.core().incoming();
+    return incoming && incoming->needs_host();
+  }
+  bool may_be_late(const Job& job) const override;
+  bool only_mpress_completes() const override { return is_open_; }
+  void note_arrival(MPI_Request request) override;
+  Ending finish(Job& job, MPI_Status& status) override;
+  bool settle(Job& job, MPI_Request request) override;
+  bool is_aside() const override {
+    const ReceivePlace& place = receive.core().place();
+    return place.kind() == ReceivePlace::Kind::aside ||
+           (place.kind() == ReceivePlace::Kind::remote && !place.is_in_place());
+  }
+  bool must_end() const override { return is_open_ || receive.core().incoming(); }
+
+ protected:
+  /// May the data of its message follow a header, or has what comes to be brought to safety?
+  bool expects_data() const {
+    return receive.core().place().is_contested() || receive.core().expects_data();
+  }
+
+  void leave_buffer();
+
+  /// Takes what has come. True where the message is all there, or will bring none of that kind.
+  bool advance_receive();
+
+  Job& job_;
+  MPI_Request request_ = MPI_REQUEST_NULL;  ///< MPI's
+  OpenRequest open_;
+  std::uintptr_t claimed_at_ = 0;  ///< where its part of the program's memory begins; 0: none
+  bool is_open_ = false;           ///< the program's request is `open_`, and not complete
+};
+
+/// For a receive that nobody else can see, as in a blocking call: stages it where it overlaps.
+void avoid_overlap(Job& job, MpiReceive& receive);
+
+/// Files a receive that MPI, or open_request(), has begun as `request`.
+void file(Job& job, MPI_Request request, std::shared_ptr<ReceiveRequest> entry);
+
+/// MPI_Isendrecv: the request is that of the receive, and completes with both halves.
+class ExchangeRequest final : public ReceiveRequest {
+ public:
+  explicit ExchangeRequest(Job& job) : ReceiveRequest(job) {}
+
+  /// Starts the sending half. Raises; there is nothing to complete where has_send() says no then.
+  int send(Outgoing outgoing, int tag);
+  bool has_send() const { return started_.operation || header_ != MPI_REQUEST_NULL; }
+
+  /// The receiving half could not begin: the other is completed all the same, by nobody's request.
+  void complete_send_alone();
+
+  bool advance() override;
+  bool needs_host() const override {
+    return ReceiveRequest::needs_host() || (started_.operation && started_.operation->needs_host());
+  }
+  bool may_be_late(const Job& job) const override {
+    return has_send() || ReceiveRequest::may_be_late(job);
+  }
+  bool only_mpress_completes() const override { return has_send() || is_open_; }
+  bool is_offered() const override {
+    return started_.operation && started_.operation->is_offered();
+  }
+  void await(bool alone) override {
+    if (started_.operation) started_.operation->await(alone);
+  }
+  Ending finish(Job& job, MPI_Status& status) override;
+
+ private:
+  bool advance_send();
+
+  Started started_;
+  MPI_Request header_ = MPI_REQUEST_NULL;  ///< of a send without an operation
+  Ending sent_;
+};
+
+}  // namespace mpress::engine
