@@ -188,7 +188,7 @@ Location locate(Runtime& runtime, const void* byte) {
   if (device == gpu::host) return {};
   if (!runtime.devices.usable()) return {gpu::host, false};
   runtime.devices.meet(device);
-  std::atomic<bool>& is_to_be_said = runtime.has_nothing_to_share;
+  std::atomic<bool>& is_to_be_said = runtime.devices.shares_nothing;
   if (is_to_be_said.load(std::memory_order_relaxed) && is_to_be_said.exchange(false))
     say_nothing_is_shared(runtime);
   return {device, false};

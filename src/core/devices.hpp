@@ -46,6 +46,9 @@ class Devices {
   Devices& operator=(const Devices&) = delete;
   ~Devices();
 
+  /// The system gives no memory for links between GPUs, which is still to be said.
+  std::atomic<bool> shares_nothing{false};
+
   /// Whether the GPUs can be worked with. Says so once where they cannot: device memory is then
   /// left to MPI.
   bool usable();

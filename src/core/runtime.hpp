@@ -2,7 +2,6 @@
 // messages. It knows no MPI; the binding derives what it needs beside (Job).
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <string>
 
@@ -28,10 +27,13 @@ struct Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   Config config;
-  bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own
-  std::string mpi;           ///< name and number of the MPI: mpi_name()
-  bool gpu_aware = false;    ///< MPI takes memory of devices
-  bool raw_by_link = true;   ///< links have what is not encoded, too, whatever MPI could
+  /// What the process runs with, beside that.
+  struct {
+    std::string mpi;           ///< name and number of the MPI: mpi_name()
+    bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own
+  } surroundings;
+  bool gpu_aware = false;   ///< MPI takes memory of devices
+  bool raw_by_link = true;  ///< links have what is not encoded, too, whatever MPI could
   wire::Nonce nonce{};
   int rank = 0;
   int size = 0;
@@ -48,8 +50,6 @@ struct Runtime {
   link::Pacer pacer;
   Links links;
   Endpoints endpoints{links};
-  /// The system gives no memory for links between GPUs, which is still to be said.
-  std::atomic<bool> has_nothing_to_share{false};
 
   /// Does the channel send payloads from memory of devices, and receive them there? Not where a
   /// thread of mpress's calls MPI, which has no context of a device.

@@ -63,8 +63,8 @@ void open_links(Job& job) {
     addresses.push_back(one.addresses);
   }
   job.endpoints.open(job.size, ranks);
-  job.has_nothing_to_share = std::ranges::any_of(link::between_devices, wants) &&
-                             !job.links.has_open_device_link() && job.endpoints.ranks_here() > 1;
+  job.devices.shares_nothing = std::ranges::any_of(link::between_devices, wants) &&
+                               !job.links.has_open_device_link() && job.endpoints.ranks_here() > 1;
   Backoff::set_oversubscribed(job.endpoints.are_oversubscribed());
   job.links.set_ranks(ranks, addresses, {job.config.pool_limit, !job.config.is_pool_limit_set});
   job.kept_on_host.set_limit(job.config.pool_limit / 2);  // the rest is for messages

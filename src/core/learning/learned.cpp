@@ -32,7 +32,7 @@ std::string path_of(const Runtime& runtime) {
 
 /// What the rates depend on, beside the hardware.
 std::string key_of(const Runtime& runtime) {
-  return runtime.mpi + " | " + transport_settings(runtime.mpi) + " | " +
+  return runtime.surroundings.mpi + " | " + transport_settings(runtime.surroundings.mpi) + " | " +
          std::to_string(runtime.endpoints.ranks_here()) + " of " + std::to_string(runtime.size);
 }
 

@@ -76,7 +76,8 @@ bool read_profile(const Runtime& runtime, const std::string& path, policy::Profi
 
 bool measures_links(const Runtime& runtime) {
   const Config& config = runtime.config;
-  return config.learn != "off" && (config.spec.codec != Codec::none || runtime.takes_specs);
+  return config.learn != "off" &&
+         (config.spec.codec != Codec::none || runtime.surroundings.takes_specs);
 }
 
 bool learns(const Runtime& runtime) { return measures_links(runtime) && !runtime.config.force; }
@@ -115,10 +116,10 @@ Tuning tune(const Runtime& runtime) {
                   : learns(runtime) ? "measured by this run"
                                     : "assumptions";
   // An MPI that takes device memory has another way for it than by the host.
-  const std::string by_host = transport_settings(runtime.mpi);
+  const std::string by_host = transport_settings(runtime.surroundings.mpi);
   const std::string aware = by_host.empty() ? "gpu-aware" : by_host + " gpu-aware";
   const policy::Transports transports{by_host, runtime.gpu_aware ? aware : by_host};
-  costs_of(profile, runtime.mpi, transports, tuning.costs);
+  costs_of(profile, runtime.surroundings.mpi, transports, tuning.costs);
   if (learns_all) {
     for (auto& places : tuning.costs.messages) {
       places[static_cast<std::size_t>(policy::Place::host)] = {};
@@ -127,7 +128,7 @@ Tuning tune(const Runtime& runtime) {
   if (config.is_chunk_set) tuning.costs.device_chunks.fill(config.chunk);
   for (std::size_t i = 0; i < policy::medium_count; ++i) {
     const auto medium = static_cast<policy::Medium>(i);
-    const std::string lacking = lack(profile, medium, runtime.mpi, transports);
+    const std::string lacking = lack(profile, medium, runtime.surroundings.mpi, transports);
     if (lacking.empty()) continue;
     tuning.lacking[i] =
         (exists ? lacking : "no profile of this machine") + ": " + assumed(runtime, medium);

@@ -400,8 +400,8 @@ void start_job(bool at_init) {
   if (job.gpu_aware) job.devices.seek();
   // An MPI that takes memory of devices has links of its own for what is not encoded.
   job.raw_by_link = !job.gpu_aware || link::named(job.config.link);
-  if (::dlsym(RTLD_DEFAULT, "mpress_call_begin")) job.takes_specs = true;
-  job.mpi = mpi::library_name();
+  if (::dlsym(RTLD_DEFAULT, "mpress_call_begin")) job.surroundings.takes_specs = true;
+  job.surroundings.mpi = mpi::library_name();
   Tuning tuning = tune(job);
   if (!tuning.error.empty()) mpi::fatal(tuning.error);
   open_record(job, tuning);
@@ -428,7 +428,7 @@ void start_job_together() {
   wait_for_start_together();
   Job& job = *Job::instance_;
   read_settings();
-  job.takes_specs = true;
+  job.surroundings.takes_specs = true;
   if (has_started()) return;
   job.serves_asked_calls_alone = true;
   const mpi::Calls& mpi = mpi::calls();
