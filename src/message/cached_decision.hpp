@@ -47,7 +47,7 @@ class alignas(64) CachedDecision {
     return of_size.holds_for(key, now) && of_size.use() ? &of_size : nullptr;
   }
 
-  struct Decision {
+  struct Kept {
     std::uint32_t left;        ///< for at most so many messages
     std::int64_t least, most;  ///< of so many items, the key's count among them
     std::size_t item_bytes;
@@ -56,7 +56,7 @@ class alignas(64) CachedDecision {
   };
 
   /// `changes`: now() before the decision.
-  static void keep(const Key& key, const Decision& decision, std::uint64_t changes);
+  static void keep(const Key& key, const Kept& kept, std::uint64_t changes);
 
   static std::uint64_t now() { return changes.load(std::memory_order_acquire); }
 

@@ -64,7 +64,6 @@ void ChunkSend::count_in(trace::Row& row, trace::Span span) {
 }
 
 bool ChunkSend::advance(bool waits_for_more) {
-  if (is_over_) return true;
   if (!proceed(waits_for_more)) return false;
   trace::add(row_->wire_bytes, sent_bytes());
   span_.add_wire_bytes(sent_bytes());

@@ -60,13 +60,6 @@ std::uint32_t lasting(Reason reason) {
   }
 }
 
-/// Is a message of the host's decided about by its kind alone?
-bool has_kind_alone(const Message& message) {
-  const SendCall& call = message.call;
-  return call.op.algorithm == 0 && !call.coding && !call.raw_for && !message.asked &&
-         !message.outcome;
-}
-
 /// The sizes for which a decision holds: of a short message those that are short, of one that goes
 /// raw whatever that costs those that are not; of others their own.
 SizeRange range_of(const Messaging& messaging, const Message& message, const Decision& decision) {
@@ -113,13 +106,13 @@ void keep_decision(const Messaging& messaging, const CachedDecision::Key& key,
                    const Message& message, const Decision& decision, trace::Row& row,
                    std::uint64_t changes) {
   const Reason reason = decision.choice.reason;
-  CachedDecision::Decision kept{.left = lasting(reason),
-                                .least = message.count,
-                                .most = message.count,
-                                .item_bytes = message.layout.size,
-                                .row = &row,
-                                .is_of_host = decision.is_placed && !gpu::in_use()};
-  if (kept.left == 0 || !has_kind_alone(message) || trace::timeline.is_on()) return;
+  CachedDecision::Kept kept{.left = lasting(reason),
+                            .least = message.count,
+                            .most = message.count,
+                            .item_bytes = message.layout.size,
+                            .row = &row,
+                            .is_of_host = decision.is_placed && !gpu::in_use()};
+  if (kept.left == 0 || trace::timeline.is_on()) return;
   if (tells_of_link(messaging, message, reason)) return;
   const bool is_certain = !decision.is_placed || kept.is_of_host;
   if (!is_certain && !(messaging.gpu_aware && is_left_wherever_it_is(messaging, message, reason)))

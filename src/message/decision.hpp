@@ -13,7 +13,7 @@ namespace mpress::engine {
 
 struct Messaging;
 
-/// What is decided about a message.
+/// The way of a message, and how it was found.
 struct Decision {
   Choice choice;
   bool is_placed = false;  ///< its memory was located
@@ -28,8 +28,9 @@ Decision decide(Messaging& messaging, Message& message);
 trace::Row& count_plain(Messaging& messaging, const Message& message, trace::Reason reason,
                         std::uint64_t begin_ns, trace::Span& span);
 
-/// Lets a decision that MPI gets a message as it is hold for those like it, where it can. `row`:
-/// where the message was counted. `changes`: CachedDecision::now() before the decision.
+/// Lets a decision that MPI gets a message as it is hold for those like it, where it can. The key
+/// has all that its call says of it: it brings no codec, reason or outcome of its own. `row`: where
+/// the message was counted. `changes`: CachedDecision::now() before the decision.
 void keep_decision(const Messaging& messaging, const CachedDecision::Key& key,
                    const Message& message, const Decision& decision, trace::Row& row,
                    std::uint64_t changes);

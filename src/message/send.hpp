@@ -35,8 +35,8 @@ class Send {
   /// Lets the data proceed; the beginnings are on their way, or will be. Never waits, neither for a
   /// device nor for a reader. True once the program's buffer is free and all has been handed over
   /// or published, or will not come: see status(), and the readers learn of it, too. Raises
-  /// nothing. `waits_for_more`: the caller waits for something else as well, so an offer to the
-  /// reader may stand for longer.
+  /// nothing. Not called again once it returned true. `waits_for_more`: the caller waits for
+  /// something else as well, so an offer to the reader may stand for longer.
   virtual bool advance(bool waits_for_more) = 0;
 
   /// Must somebody call advance() for the readers to get all of the data? No, where a device

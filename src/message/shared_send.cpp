@@ -147,17 +147,16 @@ void SharedSend::add_headers(const Message& like) {
 }
 
 bool SharedSend::needs_host() const {
-  if (is_sent_ || headers_.empty() || opaque_->is_published_by_device()) return false;
+  if (headers_.empty() || opaque_->is_published_by_device()) return false;
   return lanes_.empty() || std::ranges::any_of(lanes_, &SendPipeline::needs_host);
 }
 
 bool SharedSend::advance(bool) {
-  if (is_sent_ || headers_.empty()) return true;
+  if (headers_.empty()) return true;
   bool is_over = opaque_->advance();
   for (SendPipeline& lane : lanes_) is_over &= lane.advance();
   messaging_.chunks.follow();
   if (!is_over) return false;
-  is_sent_ = true;
   note(opaque_->status());
   for (const SendPipeline& lane : lanes_) note(lane.status());
   for (Header& header : headers_) {

@@ -69,7 +69,6 @@ class SharedSend final : public Send {
   std::deque<SendPipeline> lanes_;  ///< links, each with the readers that it reaches
   std::vector<Header> headers_;
   std::vector<trace::Span> spans_;  ///< of frames
-  bool is_sent_ = false;
   Status status_;
 };
 

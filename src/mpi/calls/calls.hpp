@@ -103,6 +103,13 @@ inline const Calls& calls() { return bound_calls; }
 /// The MPI that mpress was compiled for, in words.
 const char* compiled_mpi();
 
+/// Was the operation of this status cancelled?
+inline bool is_cancelled(const MPI_Status& status) {
+  int cancelled = 0;
+  calls().Test_cancelled(&status, &cancelled);
+  return cancelled != 0;
+}
+
 /// Name and number of the MPI library: mpi_name().
 std::string library_name();
 

@@ -49,12 +49,6 @@ void take_back(MPI_Request* receive) {
   mpi::calls().Wait(receive, MPI_STATUS_IGNORE);
 }
 
-bool is_cancelled(const StatusOf& status) {
-  int cancelled = 0;
-  mpi::calls().Test_cancelled(status, &cancelled);
-  return cancelled != 0;
-}
-
 Side side(const SendArguments& use, int tag) { return {use.count, use.type, use.destination, tag}; }
 
 Side side(const ReceiveArguments& arguments, const Envelope& from) {
@@ -185,7 +179,7 @@ void Exchange::await_receive() {
   const bool has_failed = !is_sending_ || sent_code_ != MPI_SUCCESS;
   if (has_failed) mpi::calls().Cancel(&receiving_);
   const int code = wait_for(job_, &receiving_, status_);
-  if (has_failed && is_cancelled(status_)) return;
+  if (has_failed && mpi::is_cancelled(*status_)) return;
   received(code);
 }
 

@@ -15,12 +15,6 @@ std::size_t bytes_of(const MPI_Status& status) {
   return static_cast<std::size_t>(mpi::counted::bytes_of(status));
 }
 
-bool is_cancelled(const MPI_Status& status) {
-  int cancelled = 0;
-  mpi::calls().Test_cancelled(&status, &cancelled);
-  return cancelled != 0;
-}
-
 }  // namespace
 
 MpiReceive::MpiReceive(Job& job) : job_(job), core_(job) {}
@@ -74,7 +68,7 @@ bool MpiReceive::watch(trace::Called op, const ReceiveArguments& arguments, bool
 bool MpiReceive::watch_matched(trace::Called op, const ReceiveArguments& arguments) {
   describe_data(op, arguments);
   core_.place().buffer().locate();
-  // MPI does not tell the message's communicator; errors have to go somewhere.
+  // MPI does not give the message's communicator; errors have to go somewhere.
   comm_ = mpi::comm_info(MPI_COMM_SELF);
   knows_comm_ = false;
   const bool is_watched = core_.place().choose_raw();
@@ -86,11 +80,11 @@ bool MpiReceive::finds_frame(trace::Called op, const ReceiveArguments& arguments
                              std::shared_ptr<mpi::CommInfo> comm, const MPI_Status& status) {
   describe_data(op, arguments);
   ReceivePlace& place = core_.place();
-  if (is_cancelled(status) || place.buffer().capacity() < wire::min_frame_bytes) return false;
+  if (mpi::is_cancelled(status) || place.buffer().capacity() < wire::min_frame_bytes) return false;
   place.buffer().locate();
   place.choose_in_place();
   comm_ = std::move(comm);
-  // Where the CPU cannot look deliver() does, and tells where a device refuses.
+  // Where the CPU cannot look deliver() does, and returns the error where a device refuses.
   return place.kind() == ReceivePlace::Kind::remote || core_.has_frame(bytes_of(status));
 }
 
@@ -143,7 +137,7 @@ bool MpiReceive::is_all_there(MPI_Request request) {
 }
 
 bool MpiReceive::collects(const MPI_Status& status) {
-  return !is_cancelled(status) && status.MPI_SOURCE != MPI_PROC_NULL &&
+  return !mpi::is_cancelled(status) && status.MPI_SOURCE != MPI_PROC_NULL &&
          core_.collect(bytes_of(status), world_rank(status.MPI_SOURCE));
 }
 
@@ -153,7 +147,7 @@ bool MpiReceive::collects(const std::byte* data, std::size_t bytes, int source) 
 
 int MpiReceive::deliver(MPI_Status& status) {
   const bool is_watched = core_.place().kind() != ReceivePlace::Kind::unwatched || core_.result();
-  if (!is_watched || is_cancelled(status) || status.MPI_SOURCE == MPI_PROC_NULL) {
+  if (!is_watched || mpi::is_cancelled(status) || status.MPI_SOURCE == MPI_PROC_NULL) {
     return MPI_SUCCESS;
   }
   if (core_.incoming()) {

@@ -11,8 +11,8 @@
 namespace mpress::engine {
 namespace {
 
-/// Is a message decided about by its kind alone, and has it a buffer?
-bool is_plain(const SendCall& call, const SendArguments& arguments) {
+/// Does its key say all that counts for a message, and has it a buffer?
+bool is_known_by_key(const SendCall& call, const SendArguments& arguments) {
   return call.op.algorithm == 0 && !call.coding && !call.raw_for && !arguments.spec &&
          !arguments.outcome && arguments.buffer;
 }
@@ -68,9 +68,7 @@ std::shared_ptr<FrameSend> keep_frame(MPI_Request request, memory::Buffer frame,
 
 /// After MPI has completed a header with `status`: where it was cancelled, so is its data.
 void recall_data(Job& job, std::uint64_t message, const MPI_Status& status) {
-  int cancelled = 0;
-  mpi::calls().Test_cancelled(&status, &cancelled);
-  if (cancelled) job.links.cancel(message);
+  if (mpi::is_cancelled(status)) job.links.cancel(message);
 }
 
 /// Counts how long a sending call has been in MPI.
@@ -141,7 +139,7 @@ memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size
 trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments& arguments) {
   job.devices.look(arguments.buffer);
   job.timings.collect();  // which may call MPI, and so comes before the quick looks
-  if (!is_plain(call, arguments)) return nullptr;
+  if (!is_known_by_key(call, arguments)) return nullptr;
   const CachedDecision* const cached = CachedDecision::find(key_of(call, arguments));
   return cached ? &cached->count(arguments.count) : nullptr;
 }
@@ -170,7 +168,7 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   if (decision.is_plain) {
     trace::Row& row = count_plain(job, message, decision.choice.reason, begin, outgoing.span);
     outgoing.row = &row;
-    if (arguments.buffer) {
+    if (is_known_by_key(call, arguments)) {
       keep_decision(job, key_of(call, arguments), message, decision, row, changes);
     }
     return outgoing;
@@ -189,11 +187,17 @@ int SendOperation::start(ImmediateSend send, const Items& items, std::span<const
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = send(one.data, static_cast<MPI_Count>(one.bytes / items.unit), items.type,
                           readers[one.reader], tag, comm, &request);
-    if (header_code_ == MPI_SUCCESS) header_code_ = code;
+    note_header(code, true);
     if (request != MPI_REQUEST_NULL) headers_.push_back(request);
   }
-  is_header_raised_ = header_code_ != MPI_SUCCESS;
   return header_code_;
+}
+
+/// The first failure counts.
+void SendOperation::note_header(int code, bool is_raised) {
+  if (header_code_ != MPI_SUCCESS || code == MPI_SUCCESS) return;
+  header_code_ = code;
+  is_header_raised_ = is_raised;
 }
 
 void SendOperation::open_request(MPI_Request* request) {
@@ -215,17 +219,11 @@ bool SendOperation::advance_headers() {
     MPI_Status status;
     bool is_raised = false;
     const int code = mpi::test(&header, &sent, &status, &is_raised);
-    if (code != MPI_SUCCESS) {
-      if (header_code_ == MPI_SUCCESS) is_header_raised_ = is_raised;
-      if (header_code_ == MPI_SUCCESS) header_code_ = code;
-      return true;
+    note_header(code, is_raised);
+    if (code == MPI_SUCCESS && sent && has_request_) {
+      mpi::calls().Status_set_cancelled(&request_.status(), mpi::is_cancelled(status));
     }
-    if (sent && has_request_) {
-      int cancelled = 0;
-      mpi::calls().Test_cancelled(&status, &cancelled);
-      mpi::calls().Status_set_cancelled(&request_.status(), cancelled);
-    }
-    return sent != 0;
+    return code != MPI_SUCCESS || sent != 0;
   });
   return headers_.empty();
 }
@@ -333,7 +331,7 @@ int start_send(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Req
     started->operation = operation;
     return MPI_SUCCESS;
   }
-  // MPI itself tells of the rest.
+  // MPI itself completes the rest.
   const int raised = operation->raise();
   *request = operation->release_request();
   started->frame = keep_frame(*request, operation->release_frame(), operation->operation());

@@ -146,6 +146,8 @@ class SendOperation final : public Request {
   int raise() const;
 
  private:
+  void note_header(int code, bool is_raised);
+
   Job& job_;
   const std::unique_ptr<Send> send_;
   const std::shared_ptr<mpi::CommInfo> comm_;
