@@ -50,16 +50,16 @@ bool Receive::may_be_header() {
 }
 
 void Receive::look_at(const std::byte* data, std::size_t bytes) {
-  if (parse_ && parsed_bytes_ == bytes) return;
+  if (is_parsed(bytes)) return;
   parse_ = wire::read_header(data, bytes, messaging_.nonce, header_);
   parsed_bytes_ = bytes;
 }
 
 bool Receive::has_frame(std::size_t bytes) {
-  if (!parse_ || parsed_bytes_ != bytes) {
+  if (!is_parsed(bytes)) {
     ReceivePlace::Beginning copy;
     const std::byte* const beginning = place_.beginning(copy);
-    if (!beginning) return false;  // deliver() tells why
+    if (!beginning) return false;  // deliver() finds out why
     look_at(beginning, bytes);
   }
   return *parse_ != Parse::raw;
@@ -117,16 +117,16 @@ void Receive::deliver(std::size_t bytes, int source) {
     return deliver(data, bytes, source);
   }
   memory::Buffer frame;
-  const Status status = bring_frame(bytes, beginning.data(), frame);
+  const Status status = copy_frame(bytes, beginning.data(), frame);
   if (status.is_ok()) return deliver(frame ? frame.data() : data, bytes, source);
   result_.is_as_received = true;
   end(status);
 }
 
 /// Copies a frame from where the CPU cannot look. A message that is none by its size stays there.
-Status Receive::bring_frame(std::size_t bytes, std::byte* beginning, memory::Buffer& frame) {
+Status Receive::copy_frame(std::size_t bytes, std::byte* beginning, memory::Buffer& frame) {
   if (!wire::is_frame_size(bytes)) return Status::ok;
-  if (!parse_ || parsed_bytes_ != bytes) {
+  if (!is_parsed(bytes)) {
     const Status status = place_.copy_to_host(beginning, wire::min_frame_bytes);
     if (!status.is_ok()) return status;
     look_at(beginning, bytes);

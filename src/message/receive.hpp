@@ -32,8 +32,7 @@ class Receive {
   void describe(trace::Called op, void* data, std::int64_t count, const Layout* layout,
                 Outcome* outcome);
 
-  /// What comes encoded is kept so in `opaque`, too, or there alone; what comes as it is leaves
-  /// that empty.
+  /// Keeps an encoded message in `opaque`, too, or there alone. A raw one leaves `opaque` empty.
   void keep_in(std::shared_ptr<ReceivedBlock> opaque, bool alone) {
     kept_in_ = std::move(opaque);
     is_kept_alone_ = alone;
@@ -60,7 +59,7 @@ class Receive {
   /// Begins to collect the data that follow the message, which has come from `source`. False where
   /// there are none that the program can have: deliver() knows what to do.
   bool collect(std::size_t bytes, int source);
-  /// The same of a message that lies at `data`.
+  /// Collects for a message that lies at `data`.
   bool collect(const std::byte* data, std::size_t bytes, int source);
 
   /// Set while data is collected.
@@ -74,9 +73,9 @@ class Receive {
 
   /// Makes the message that has come the program's data.
   void deliver(std::size_t bytes, int source);
-  /// The same of a message that lies at `data`.
+  /// Delivers a message that lies at `data`.
   void deliver(const std::byte* data, std::size_t bytes, int source);
-  /// The same of data that are collected. Waits for those that are still to come.
+  /// Delivers data that are collected. Waits for those that are still to come.
   void deliver() { end(conclude()); }
 
   /// It is over with an error that the caller knows.
@@ -94,12 +93,13 @@ class Receive {
   void renew();
 
  private:
+  bool is_parsed(std::size_t bytes) const { return parse_ && parsed_bytes_ == bytes; }
   void look_at(const std::byte* data, std::size_t bytes);
   void end(Status status) {
     result_.status = status;
     is_over_ = true;
   }
-  Status bring_frame(std::size_t bytes, std::byte* beginning, memory::Buffer& frame);
+  Status copy_frame(std::size_t bytes, std::byte* beginning, memory::Buffer& frame);
   bool begin(int source);
   Destination destination();
   Status deliver_parsed(const std::byte* data, std::size_t bytes, int source);
