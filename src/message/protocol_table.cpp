@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t least = sizeof(float);
 constexpr std::size_t most = 1u << 30;
 
-/// What messages of MPI_Send's refer to.
+/// The objects that messages of MPI_Send's refer to.
 struct Sender {
   Messaging& messaging;
   const Layout& type;
@@ -155,7 +155,7 @@ int peer_of_kind(const Messaging& messaging, policy::Peer kind) {
 
 void keep_protocol_table(Messaging& messaging, const Layout& floats, const CommSettings& world) {
   const std::string& path = messaging.config.protocols_file;
-  if (messaging.rank != 0 || path.empty()) return;
+  if (messaging.rank != 0) return;
   std::ofstream file(path);
   file.imbue(std::locale::classic());
   file << "{\"rank\": " << messaging.rank << ", \"ranks\": " << messaging.size << ", \"codec\": \""
