@@ -27,7 +27,7 @@ struct Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   Config config;
-  /// What the process runs with, beside that.
+  /// The process runs with these, beside its configuration.
   struct {
     std::string mpi;           ///< name and number of the MPI: mpi_name()
     bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own

@@ -17,13 +17,13 @@ namespace mpress::engine {
 /// where it lies. Scattered types that are floats, or begin with floats, receive into staging,
 /// since a frame must not be strewn over the program's layout; and so does memory of a device,
 /// which MPI need not be able to reach. An MPI that can receives there, without gaps, and what may
-/// be a frame by its size is brought to the host afterwards. Other scattered types are received
+/// be a frame by its size is copied to the host afterwards. Other scattered types are received
 /// where they lie: they get no frames but the headers of messages that leave a device, and whose
 /// data follows.
 class ReceivePlace {
  public:
   enum class Kind : std::uint8_t {
-    unwatched,  ///< wherever the program says, and nobody looks
+    unwatched,  ///< wherever the program says, and mpress does not look
     in_place,   ///< in the program's buffer, which has no gaps
     scattered,  ///< in the program's layout, which has
     remote,     ///< where the CPU cannot look, or perhaps not: in the program's buffer, or in such
@@ -71,7 +71,7 @@ class ReceivePlace {
   }
   /// Another receive in flight is in place where this would be: receives into staging.
   void stage_aside();
-  /// The opposite: others bring data to the same place, at any time.
+  /// The opposite: others receive in the same place, at any time.
   void contest() { is_contested_ = true; }
   bool is_contested() const { return is_contested_; }
 
@@ -97,7 +97,7 @@ class ReceivePlace {
   Status lay_out(const std::byte* packed, std::size_t bytes) const;
 
  private:
-  /// Does it lie beside the program's buffer, which other receives bring data to?
+  /// Does it lie beside the program's buffer, which other receives have, too?
   bool is_aside() const {
     return kind_ == Kind::aside ||
            (kind_ == Kind::remote && staging_ && buffer_.layout().contiguous);

@@ -15,7 +15,7 @@ ProbeExchange::Took ProbeExchange::exchange(const engine::Partners& partners, st
     calls().Irecv(in_.data() + i * bytes, static_cast<int>(bytes), MPI_BYTE, partners.from[i], 0,
                   comm_, &requests[i]);
   }
-  if (partners.to != engine::Partners::nobody) {
+  if (partners.to != engine::Partners::no_rank) {
     calls().Send(out_.data(), static_cast<int>(bytes), MPI_BYTE, partners.to, 0, comm_);
   }
   const std::uint64_t sent = trace::now_ns();

@@ -70,7 +70,7 @@ PathCosts LinkModel::costs(Path path) const {
   const double learned_rate = rate(path.peer);
   const bool is_on_device = path.place == Place::device;
   const bool is_assumed = is_on_device && costs_.assumed[index(path.peer)];
-  const bool is_known = configured || is_on_device;  // even that nobody knows
+  const bool is_known = configured || is_on_device;  // or known to be unknown
   if (learned_rate == 0 || (is_known && !is_assumed)) return {costs_, path, {}};
   // Of a link between GPUs the rate alone is learned; it is fast enough for what else a message
   // takes to count.
@@ -82,15 +82,16 @@ PathCosts LinkModel::costs(Path path) const {
 }
 
 LinkCosts LinkModel::rounds(Path path) const {
-  constexpr double brief = 64 << 10;
+  constexpr double short_one = 64 << 10;
   constexpr double long_one = 4 << 20;
   return compute([&] {
     LinkCosts found = usual_rounds(path);
     const PathCosts known = costs(path);
     if (!known) return found;
-    const double at_brief = known.message().at(brief);
-    found.seconds_a_byte = (known.message().at(long_one) - at_brief) / (long_one - brief);
-    found.round_seconds = std::max(found.round_seconds, at_brief - brief * found.seconds_a_byte);
+    const double at_short = known.message().at(short_one);
+    found.seconds_a_byte = (known.message().at(long_one) - at_short) / (long_one - short_one);
+    found.round_seconds =
+        std::max(found.round_seconds, at_short - short_one * found.seconds_a_byte);
     if (costs_.crowding(path) > 0) found.crowding = costs_.crowding(path);
     return found;
   });
@@ -238,7 +239,7 @@ bool LinkModel::observe(Peer peer, std::size_t wire_bytes, std::uint64_t ns, dou
     bool has_changed = !was_for_short || !is_near(before, rate(peer));
     if (is_raw) {
       link.lost = 0;
-      // Asked once, and not again by what that brings: links may be noisy.
+      // Asked once, and not again because of the answer: links may be noisy.
       link.has_changed = link.is_doubted && !std::exchange(link.was_asked, false);
       has_changed = has_changed || link.has_changed;
     }

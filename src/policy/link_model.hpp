@@ -129,7 +129,7 @@ class LinkModel {
   /// codec was at work for up to `codec_seconds`; 0: it went raw. True where the rate is another
   /// one now, or the message looks as if it were: decisions by it may not hold.
   bool observe(Peer peer, std::size_t wire_bytes, std::uint64_t ns, double codec_seconds);
-  /// A message was timed, and nobody knows how long it took.
+  /// A message was timed, and how long it took is not known.
   void lose(Peer peer, bool was_raw);
   /// Another rank of this host has published this rate.
   void adopt(Peer peer, double rate);

@@ -88,7 +88,7 @@ class Posted final : public engine::Operation,
     leave();
   }
 
-  /// Does another receive bring data to its buffer, which may be there before this one's are read?
+  /// Does another receive have its buffer, too, whose data may be there before this one's are read?
   bool is_overwritten() const { return is_overwritten_; }
 
   bool advance() override {

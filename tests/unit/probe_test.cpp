@@ -160,7 +160,7 @@ void partners_fit_together() {
           CHECK((ring(hosts, from).to == to) == (std::ranges::count(partners.from, from) == 1));
         }
         const bool is_alone = ring == ring_within_host && hosts.members_count(hosts.host(to)) == 1;
-        CHECK((partners.to == Partners::nobody) == is_alone);
+        CHECK((partners.to == Partners::no_rank) == is_alone);
         const bool is_on_host = !is_alone && hosts.host(partners.to) == hosts.host(to);
         CHECK(is_alone || is_on_host == (ring == ring_within_host));
       }

@@ -15,13 +15,13 @@ namespace {
 /// Of what is shorter, the beginning of a copy is too large a part.
 constexpr std::size_t least_bytes = 4 << 20;
 constexpr std::size_t most_bytes = 16 << 20;
-constexpr std::size_t brief = 256;
+constexpr std::size_t short_bytes = 256;
 constexpr int times = 3;
 
 /// Hosts have few kinds of links.
 constexpr std::size_t most_measured = 8;
 
-/// A copy that does not take so many times as long as a brief one tells too little.
+/// A copy that does not take so many times as long as a short one says too little.
 constexpr std::uint64_t clearly_longer = 4;
 constexpr int attempts = 4;  ///< at an occasion
 constexpr int most_tries = 16;
@@ -91,7 +91,7 @@ void LinkedRate::measure(Runtime& runtime, int rank, int device, const std::byte
   };
   double rate = 0;
   for (int i = 0; i < attempts && rate == 0; ++i) {
-    const std::uint64_t least = ns(brief);
+    const std::uint64_t least = ns(short_bytes);
     std::size_t read = least_bytes;
     std::uint64_t all = least != 0 ? ns(read) : 0;
     if (all != 0 && read < bytes && all < long_ns) {

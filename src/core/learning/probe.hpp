@@ -17,8 +17,8 @@ struct Runtime;
 
 /// Whom a rank sends to, and who sends to it, while all do so at once.
 struct Partners {
-  static constexpr int nobody = -1;
-  int to = nobody;
+  static constexpr int no_rank = -1;
+  int to = no_rank;
   std::vector<int> from;
 };
 
@@ -56,7 +56,7 @@ class RateProbe {
       : exchange_(exchange), partners_(std::move(partners)) {}
 
   int partner() const { return partners_.to; }
-  bool has_partner() const { return partner() != Partners::nobody; }
+  bool has_partner() const { return partner() != Partners::no_rank; }
 
   struct Found {
     std::uint64_t rate;

@@ -14,7 +14,7 @@
 namespace mpress::engine {
 namespace {
 
-/// Says how messages are judged whose costs nobody has measured.
+/// Says how messages are judged whose costs were never measured.
 std::string assumed(const Runtime& runtime, policy::Medium medium) {
   const link::Attributes* const link = policy::own_link(medium);
   const bool is_assumed = link && !link->is_measured;
@@ -97,7 +97,7 @@ Tuning tune(const Runtime& runtime) {
     return tuning;
   }
   if (runtime.gpu_aware) {
-    // Nobody can guess how long such an MPI takes: it may be as fast as the devices are linked.
+    // How long such an MPI takes cannot be guessed: it may be as fast as the devices are linked.
     for (auto& places : tuning.costs.messages) {
       places[static_cast<std::size_t>(policy::Place::device)] = {};
     }

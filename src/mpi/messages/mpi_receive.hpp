@@ -39,13 +39,13 @@ class MpiReceive {
   /// Is it one into memory of a device that mpress unpacks messages to?
   static bool may_need_unpacking(Job& job, const ReceiveArguments& arguments);
 
-  /// The same, or can it bring a frame, as far as its size tells? `encodes_anyway`: its sender may
+  /// The same, or can a frame come, as far as its size shows? `encodes_anyway`: its sender may
   /// encode although no rank gains by that.
   static bool may_need_watching(Job& job, const ReceiveArguments& arguments,
                                 bool encodes_anyway = false);
 
-  /// Notes the arguments and prepares to receive from MPI. False where this receive cannot bring
-  /// a frame, and MPI may have it unwatched; whoever has it otherwise describes it.
+  /// Notes the arguments and prepares to receive from MPI. False where no frame can come, and MPI
+  /// may have it unwatched; whoever has it otherwise describes it.
   bool watch(trace::Called op, const ReceiveArguments& arguments, bool encodes_anyway = false);
 
   /// The same for a message that MPI has matched, and that is no frame.

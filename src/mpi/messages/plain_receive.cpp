@@ -108,7 +108,7 @@ bool PlainRequest::settle(Job& job, MPI_Request request) {
   if (!Request::settle(job, request)) return false;
   if (job.peek.status(request, status) != MPI_SUCCESS || !finds_frame(job, status)) return true;
   if (!found_->core().result() && !found_->is_all_there(request)) return false;
-  found_->deliver(status);  // whose error the call that completes it tells
+  found_->deliver(status);  // whose error the call that completes it raises
   return true;
 }
 

@@ -76,7 +76,7 @@ bool ReceiveRequest::contest() {
 }
 
 /// Does a decoder, or MPI, put its data where the program has its buffer, now? A persistent request
-/// that is not started is complete, too, and has brought nothing.
+/// that is not started is complete, too, and nothing has come.
 bool ReceiveRequest::is_filling() const {
   if (is_over()) return false;
   const Incoming* const incoming = receive.core().incoming();

@@ -49,8 +49,8 @@ class SharedBlocks {
 
   /// How a block leaves.
   struct Sending {
-    std::shared_ptr<SendOperation>
-        begun;  ///< to all of them; null: the runner sends messages to each,
+    /// To all of them; null: the runner sends messages to each,
+    std::shared_ptr<SendOperation> begun;
     std::optional<trace::Reason> raw_for = {};  ///< where set of the block as it is, and why;
     int code = MPI_SUCCESS;  ///< or, where not MPI_SUCCESS, tells each that it does not come
   };
