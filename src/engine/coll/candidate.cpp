@@ -16,20 +16,28 @@
 namespace mpress::engine {
 namespace {
 
-/// Bytes of a block, of a call of which all ranks know them: where they differ, the mean.
-std::size_t block_bytes(const Operands& operands) {
+/// Bytes of the blocks of a call of which all ranks know them.
+struct BlockBytes {
+  std::size_t mean = 0, longest = 0;
+};
+
+BlockBytes block_bytes(const Operands& operands) {
   const bool sends = operands.send.reads.number() > 0;
   const Operand& receive = operands.receive;
   const Blocks& data = receive.writes.number() > 0 ? receive.writes : receive.reads;
   const Blocks& blocks = sends && data.number() < 2 ? operands.send.reads : data;
   const int number = blocks.is_even() ? std::min(blocks.number(), 1) : blocks.number();
-  std::size_t bytes = 0;
+  BlockBytes found;
   for (int i = 0; i < number; ++i) {
     const Block block = blocks[i];
     const auto type = block.count > 0 ? mpi::type_info(block.type) : nullptr;
-    if (type) bytes += type->size * static_cast<std::size_t>(block.count);
+    if (!type) continue;
+    const std::size_t bytes = type->size * static_cast<std::size_t>(block.count);
+    found.mean += bytes;
+    found.longest = std::max(found.longest, bytes);
   }
-  return number > 0 ? bytes / static_cast<std::size_t>(number) : 0;
+  if (number > 0) found.mean /= static_cast<std::size_t>(number);
+  return found;
 }
 
 /// Bytes of each rank's contribution; 0 where mpress does not serve such a reduction.
@@ -94,13 +102,18 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   // In place, where every rank says so.
   if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
   const std::size_t all_bytes = call.reduces ? reduced_bytes(operands) : 0;
-  const std::size_t bytes = call.has_own_counts ? 0
-                            : call.reduces ? all_bytes / static_cast<std::size_t>(operands.size)
-                                           : block_bytes(operands);
+  BlockBytes blocks;
+  if (call.reduces) {
+    blocks.mean = blocks.longest = all_bytes / static_cast<std::size_t>(operands.size);
+  } else if (!call.has_own_counts) {
+    blocks = block_bytes(operands);
+  }
+  const std::size_t bytes = blocks.mean;
   const bool may_be_long = call.has_own_counts || bytes >= least_long(job);
   // With what is shorter MPI is faster, wherever it lies.
   Candidate found;
   found.bytes = bytes;
+  found.longest = blocks.longest;
   const Gains& gains = operands.asked ? job.collectives.most : job.collectives.usual;
   found.may_compress = gains.any() && may_be_long;
   // A reduction takes two messages, and work between them, each of which waits for a turn where

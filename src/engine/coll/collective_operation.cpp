@@ -1,9 +1,9 @@
 #include "engine/coll/collective_operation.hpp"
 
 #include "engine/coll/blocks/served_call.hpp"
+#include "engine/coll/makers.hpp"
 #include "engine/coll/neighbours/edges.hpp"
 #include "engine/coll/neighbours/neighbour_call.hpp"
-#include "engine/coll/reduce/reduced_call.hpp"
 #include "mpi/job/job.hpp"
 #include "trace/message.hpp"
 
@@ -12,14 +12,7 @@ namespace mpress::engine {
 std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& call,
                                                     const Operands& operands, mpi::CommInfo& comm,
                                                     Context& context, const Served& served) {
-  if (call.reduces) {
-    return std::make_unique<ReducedCall>(job, call, operands, comm, context, served);
-  }
-  if (operands.topology) {
-    return std::make_unique<NeighbourCall>(
-        job, call, exchange_along_edges(call, operands, context, nullptr), comm, context, served);
-  }
-  return std::make_unique<ServedCall>(job, call, operands, comm, context, served);
+  return maker(served.algorithm).make({job, call, operands, context}, comm, served);
 }
 
 std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collective& call,

@@ -3,18 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "core/hook_rules.hpp"
 #include "core/stream_order.hpp"
+#include "engine/coll/agreed.hpp"
 #include "engine/coll/blocks/long_pairs.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/contribution.hpp"
-#include "engine/coll/joint/joint_broadcast.hpp"
 #include "engine/coll/joint/joint_memory.hpp"
-#include "engine/coll/joint/joint_movement.hpp"
-#include "engine/coll/joint/joint_reduction.hpp"
-#include "engine/coll/reduce/linked_reduction.hpp"
-#include "engine/coll/reduce/reduction.hpp"
+#include "engine/coll/makers.hpp"
 #include "engine/coll/stand_in.hpp"
 #include "mpi/job/job.hpp"
 
@@ -40,12 +38,6 @@ bool tells_mode(std::uint64_t number) {
   return std::has_single_bit(number) || number % interval == 0;
 }
 
-/// Could data on devices make a difference on such a communicator? Once its context is ready.
-bool has_device_modes(const Job& job, const Context& context) {
-  return context.is_true_for_any(Fact::may_see_gpus) &&
-         (job.collectives.on_devices || context.hosts().count() == 1);
-}
-
 /// Has this member had any, as of this call?
 void note_devices(Job& job, const Operands& operands, Context::Mode& mode) {
   mode.has_had_device = mode.has_had_device || StandIn::is_on_device(job, operands.send) ||
@@ -66,7 +58,8 @@ bool may_decide_now(const Candidate& candidate, Context& context) {
 std::optional<Served> decide_now(const Job& job, const Collective& call, const Operands& operands,
                                  Context& context) {
   if (!context.is_ready() || !may_pay_pairs(job, context, operands)) return std::nullopt;
-  return Served{context.order().next_tag(), LongPairs::method(schedule_op(call))};
+  return Served{AlgorithmId::pairs, context.order().next_tag(),
+                LongPairs::method(schedule_op(call))};
 }
 
 bool is_too_brief(const Candidate& candidate) {
@@ -80,7 +73,7 @@ bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,
                     const Candidate& candidate, Context& context) {
   if (!candidate.is_short || candidate.may_compress || candidate.is_reproducible) return false;
   if (!context.is_settled() || !context.is_ready() || !context.order().is_idle()) return false;
-  if (!has_device_modes(job, context)) return true;
+  if (!may_see_devices(job, context)) return true;
   Context::Mode& mode = context.mode(call.reduces, candidate.bytes);
   if (mode.has_devices || tells_mode(mode.calls + 1)) return false;
   ++mode.calls;
@@ -100,10 +93,15 @@ Routing::Routing(Job& job, const Collective& call, Form form, const Operands& op
       form_(form),
       may_compress_(candidate.may_compress),
       may_be_on_devices_(candidate.may_be_on_devices),
-      is_short_(candidate.is_short),
-      is_reproducible_(candidate.is_reproducible),
-      bytes_(candidate.bytes),
-      mode_(context.mode(call.reduces, candidate.bytes)) {}
+      mode_(context.mode(call.reduces, candidate.bytes)),
+      selection_(mode_.attempts) {
+  AgreedCall& known = selection_.call = agreed_call(call, operands, {});
+  known.form = form;
+  known.bytes = candidate.bytes;
+  known.longest = candidate.longest;
+  known.is_short = candidate.is_short;
+  known.is_reproducible = candidate.is_reproducible;
+}
 
 bool Routing::advance() {
   if (state_ == State::waiting) {
@@ -115,13 +113,8 @@ bool Routing::advance() {
     consider();
   }
   while (state_ != State::decided) {
-    if (state_ == State::joining) {
-      if (JointMemories::are_busy(job_, context_) || !make_joint()) return false;
-      offer_joint();
-    }
-    if (state_ == State::reaching) {
-      if (!has_reached()) return false;
-      serve_otherwise();
+    if (state_ == State::beginning) {
+      if (!begin()) return false;
       continue;
     }
     if (!agreement_->advance()) {
@@ -140,7 +133,7 @@ bool Routing::advance() {
     } else if (agreement_->failed()) {
       decide(Server::failed);
     } else {
-      state_ == State::offering_joint ? accept_joint() : accept_linked();
+      accept();
     }
   }
   return true;
@@ -148,10 +141,6 @@ bool Routing::advance() {
 
 void Routing::pass() {
   if (std::shared_ptr<Operation> next = context_.order().pass()) job_.progress.add(std::move(next));
-}
-
-bool Routing::is_for_devices() const {
-  return may_be_on_devices_ && has_device_modes(job_, context_);
 }
 
 /// The position, in the list of links, of the one to the member of this host that is the hardest to
@@ -175,10 +164,10 @@ void Routing::consider() {
     return decide(Server::failed);
   }
   if (!context_.is_ready()) {
-    if (is_reproducible_) tell_unserved(job_, operands_, context_.why_not());
+    if (selection_.call.is_reproducible) tell_unserved(job_, operands_, context_.why_not());
     return decide(Server::mpi);
   }
-  context_.hosts();  // for those who come without a turn
+  selection_.call.team = facts_of(job_, context_);
   spec_ = context_.spec().value_or(job_.config.spec);
   // Pair by pair, each origin has its own.
   is_asked && !call_.has_own_counts ? ask() : go_on();
@@ -214,26 +203,29 @@ void Routing::go_on() {
   const bool pays =
       may_compress_ && (call_.has_own_counts ? may_pay_pairs(job_, context_, operands_)
                                              : may_pay(job_, context_, spec_));
-  pays_ = (pays && !call_.has_own_counts) || is_reproducible_;
-  pays_pairs_ = pays && call_.has_own_counts;
+  selection_.call.codec = spec_.codec;
+  selection_.call.encodes = (pays && !call_.has_own_counts) || selection_.call.is_reproducible;
+  selection_.call.encodes_pairs = pays && call_.has_own_counts;
   const bool is_persistent = form_ == Form::persistent;
-  const bool has_modes = is_for_devices();
-  if (!pays_ && !has_modes && !(pays_pairs_ && is_persistent)) return serve(false);
+  const bool has_modes = may_be_on_devices_ && selection_.call.team.may_see_devices;
+  if (!selection_.call.encodes && !has_modes && !(selection_.call.encodes_pairs && is_persistent)) {
+    return choose();
+  }
   const std::uint64_t made = is_persistent ? context_.order().next_persistent() : 0;
   if (is_persistent) served_.tag = CallOrder::persistent_tag(made);
   bool tells = false;
-  bool is_served = pays_;
   // Also of what is served in any case: it travels by another algorithm between devices.
   if (has_modes) {
     // By which way devices reach each other members find out by trying.
-    const bool may_change = !mode_.has_devices || mode_.joint.has_failed();
+    const bool may_change =
+        !mode_.has_devices || std::ranges::any_of(mode_.attempts, &Attempts::has_failed);
     tells = may_change && (tells_mode(++mode_.calls) || is_persistent);
-    is_served = pays_ || mode_.has_devices;
     if (!mode_.has_devices && !mode_.has_had_device) note_devices(job_, operands_, mode_);
+    selection_.call.on_devices = mode_.has_devices;
   }
   // Members free persistent calls when they like.
   const bool may_share_tag = is_persistent && made >= CallOrder::persistent_tags;
-  if (!tells && !may_share_tag) return serve(is_served);
+  if (!tells && !may_share_tag) return choose();
   const bool is_taken = is_persistent && context_.order().is_taken(served_.tag);
   const std::array told{Word{Combine::bit_or, mode_.has_had_device ? 1u : 0u},
                         Word{Combine::bit_or, is_taken ? 1u : 0u},
@@ -244,68 +236,54 @@ void Routing::go_on() {
 
 void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
-  if (agreement_->result()[0] != 0) mode_.has_devices = true;
+  if (agreement_->result()[0] != 0) selection_.call.on_devices = mode_.has_devices = true;
   context_.set_between_devices(link::kind_at(agreement_->result()[2]));
+  selection_.call.team = facts_of(job_, context_);
   if (agreement_->result()[1] != 0) {
-    if (is_reproducible_) tell_unserved(job_, operands_, "there are too many persistent ones");
+    if (selection_.call.is_reproducible) {
+      tell_unserved(job_, operands_, "there are too many persistent ones");
+    }
     return decide(Server::mpi);
   }
-  serve(pays_ || mode_.has_devices);
+  choose();
 }
 
-void Routing::serve(bool whole) {
-  if (!whole) return serve_by_blocks(false);
-  if (!may_be_joint()) return serve_otherwise();
-  state_ = State::joining;
-}
-
-/// May it be a call on data on devices, that nothing is to be encoded of? Members make
-/// persistent calls' starts in any order, so those could not be agreed on. What is forced to go as
-/// blocks, whatever lies on devices, is asked about without a mode.
-bool Routing::may_have_kernels() const {
-  if (is_reproducible_ || form_ == Form::persistent || operands_.topology ||
-      !engine::may_have_kernels(job_.config)) {
-    return false;
-  }
-  if (!context_.has_memory_of_all()) return false;
-  if (!pays_) return mode_.has_devices;
-  return spec_.codec == Codec::none && has_device_modes(job_, context_);
-}
-
-/// Where it was refused, that is tried less and less often; all members know.
-bool Routing::may_be_joint() {
-  if (!may_have_kernels()) return false;
-  const bool is_apt = call_.reduces
-                          ? JointReduction::is_apt(call_, operands_, context_)
-                          : JointMovement::is_apt(call_, operands_, bytes_, context_) ||
-                                JointBroadcast::is_apt(call_, operands_, bytes_, context_);
-  return is_apt && mode_.joint.next();
+/// All is known that members have to know alike.
+void Routing::choose() {
+  selection_.begin();
+  state_ = State::beginning;
 }
 
 /// What the program's stream holds, where the call has one, is done.
 bool Routing::has_reached() const { return !operands_.order() || operands_.order()->is_reached(); }
 
-/// False while what the stream holds is not done, and its kernel does not wait for that.
-bool Routing::make_joint() {
-  if (joint_) return has_reached();
-  if (call_.reduces) {
-    joint_ = std::make_unique<JointReduction>(job_, call_, operands_, context_);
-  } else if (JointMovement::is_apt(call_, operands_, bytes_, context_)) {
-    // Where members do not share a codec, each tells by itself that it wants to encode.
-    const bool encodes = pays_pairs_ && spec_of(job_, operands_, context_).codec != Codec::none;
-    joint_ = std::make_unique<JointMovement>(job_, call_, operands_, context_,
-                                             encodes ? least_long(job_) : SIZE_MAX);
-  } else {
-    joint_ = std::make_unique<JointBroadcast>(job_, call_, operands_, bytes_, context_);
+/// Offers what members offer each other, and decides for anything else. False while that waits: for
+/// the context's last kernel that waits for others, and for what the program's stream holds, where
+/// the algorithm's work does not begin behind that by itself.
+bool Routing::begin() {
+  if (!selection_.is_offered()) {
+    if (selection_.chosen() != AlgorithmId::mpi && !has_reached()) return false;
+    decide();
+    return true;
   }
-  // Those with counts of their own wait for it on the host.
-  return (!call_.has_own_counts && joint_->follow(operands_.order())) || has_reached();
+  const Maker& making = maker(selection_.chosen());
+  if (making.has_kernels && JointMemories::are_busy(job_, context_)) return false;
+  if (!offered_ && (making.has_kernels || has_reached())) {
+    offered_ = making.offer({job_, call_, operands_, context_}, selection_.call);
+    // Those with counts of their own wait for it on the host.
+    follows_stream_ = !call_.has_own_counts && offered_->follow(operands_.order());
+  }
+  if (!offered_ || !(follows_stream_ || has_reached())) return false;
+  agreement_ = context_.agreements().gather(would_encode() ? OfferedCall::offer_to_encode()
+                                                           : offered_->offer());
+  state_ = State::offering;
+  return true;
 }
 
 /// Would this member encode what it brings to a call that kernels could bring as it is?
 bool Routing::would_encode() const {
   if (spec_.codec == Codec::none) return false;
-  std::optional<Contribution> what = joint_->contribution(spec_of(job_, operands_, context_));
+  std::optional<Contribution> what = offered_->contribution(spec_of(job_, operands_, context_));
   if (!what) return false;
   if (const auto comm = mpi::comm_info(operands_.comm)) pass_on_hints(*comm, context_);
   // A broadcast is encoded segment by segment, by which its ratio is learned.
@@ -315,73 +293,36 @@ bool Routing::would_encode() const {
 
 /// By which blocks travel, of a call that mpress serves whole.
 schedule::Method Routing::method(bool compresses) const {
-  return method_of(job_, schedule_op(call_), {bytes_, compresses, mode_.has_devices, spec_},
-                   context_);
+  return method_of(job_, schedule_op(call_),
+                   {selection_.call.bytes, compresses, mode_.has_devices, spec_}, context_);
 }
 
-void Routing::offer_joint() {
-  agreement_ =
-      context_.agreements().gather(would_encode() ? JointCall::told_to_encode() : joint_->offer());
-  state_ = State::offering_joint;
-}
-
-void Routing::accept_joint() {
-  if (JointCall::is_to_be_encoded(agreement_->result())) {
-    joint_.reset();
-    pays_ = served_.encodes = true;
-    return serve_otherwise();
+void Routing::accept() {
+  state_ = State::beginning;
+  if (OfferedCall::is_to_be_encoded(agreement_->result())) {
+    served_.encodes = true;
+    selection_.encode();
+  } else if (selection_.conclude(offered_->accept(agreement_->result()))) {
+    return decide();
   }
-  const JointAnswer answer = joint_->accept(agreement_->result());
-  if (answer == JointAnswer::never) mode_.joint.end();
-  if (answer == JointAnswer::not_yet) {
-    mode_.joint.note_progress();
-  } else {
-    mode_.joint.note(answer == JointAnswer::accepted);
-  }
-  if (answer == JointAnswer::accepted) return decide(Server::mpress);
-  joint_.reset();
-  serve_otherwise();
-}
-
-void Routing::serve_otherwise() {
-  if (!has_reached()) {
-    state_ = State::reaching;
-    return;
-  }
-  if (is_short_ && !pays_) return decide(Server::mpi);
-  if (!may_be_linked()) return serve_by_blocks(true);
-  linked_ = std::make_unique<LinkedReduction>(job_, call_, operands_, context_);
-  agreement_ = context_.agreements().gather(linked_->offer());
-  state_ = State::offering_linked;
-}
-
-/// As may_be_joint().
-bool Routing::may_be_linked() {
-  return call_.reduces && may_have_kernels() && context_.has_linked_devices() &&
-         LinkedReduction::is_apt(call_, operands_, context_) && mode_.linked.next();
-}
-
-void Routing::accept_linked() {
-  const bool is_accepted = linked_->accept(agreement_->result());
-  mode_.linked.note(is_accepted);
-  if (is_accepted) return decide(Server::mpress);
-  linked_.reset();
-  serve_by_blocks(true);
+  offered_.reset();
 }
 
 std::unique_ptr<CollectiveOperation> Routing::operation(mpi::CommInfo& comm) {
-  if (joint_) return std::move(joint_);
-  if (linked_) return std::move(linked_);
+  if (offered_) return std::move(offered_);
   return make_operation(job_, call_, operands_, comm, context_, served_);
 }
 
-void Routing::serve_by_blocks(bool whole) {
-  if (!whole && !pays_pairs_) return decide(Server::mpi);
+void Routing::decide() {
+  served_.algorithm = selection_.chosen();
+  if (served_.algorithm == AlgorithmId::mpi) return decide(Server::mpi);
+  if (offered_) return decide(Server::mpress);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
   served_.is_blocking = form_ == Form::blocking;
-  served_.method =
-      whole && !operands_.topology ? method(pays_) : LongPairs::method(schedule_op(call_));
-  decide(whole ? Server::mpress : Server::both);
+  const bool is_by_pairs = served_.algorithm == AlgorithmId::pairs;
+  served_.method = is_by_pairs || operands_.topology ? LongPairs::method(schedule_op(call_))
+                                                     : method(selection_.call.encodes);
+  decide(is_by_pairs ? Server::both : Server::mpress);
 }
 
 void Routing::decide(Server server) {

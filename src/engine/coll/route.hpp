@@ -1,9 +1,8 @@
 // Who serves a collective call: MPI, or mpress, or each a part. All members of a communicator
 // answer alike, without asking at every call: by what the call is, by its number, by its signature,
 // and by the communicator's mode for calls of such sizes. Never by where this rank's buffer lies.
-// But for reductions, short blocks and long broadcasts of data on a host's devices
-// (coll/joint/joint_reduction, coll/joint/joint_movement, coll/reduce/linked_reduction): of these
-// members ask each other at each call.
+// From that they choose an algorithm (coll/algorithm.hpp). Some are offered: of these members tell
+// each other at each call whether they can.
 //
 // The mode is whether any member has buffers on devices. Members tell each other at calls 1, 2, 4,
 // 8 ... of like size and then at every 1024th, each whether it has had any so far; and whenever a
@@ -16,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "coll/selection.hpp"
 #include "config/config.hpp"
 #include "core/operation.hpp"
 #include "engine/coll/methods.hpp"
@@ -28,20 +28,7 @@ namespace mpress::engine {
 
 class CollectiveOperation;
 class Job;
-class JointCall;
-class LinkedReduction;
-
-/// What a collective call is, as its name tells.
-struct Collective {
-  trace::Op op = trace::Op::count_;  ///< count_: of none that mpress serves
-  Family family = Family::count_;    ///< of its kill switch
-  bool has_own_counts = false;       ///< no rank knows all counts, each those of its own pairs
-  bool has_many_readers = false;     ///< a block goes to several ranks
-  bool reduces = false;
-};
-
-/// Members give the same call the same form, as MPI asks for.
-enum class Form : unsigned char { blocking, immediate, persistent };
+class OfferedCall;
 
 /// What all members know of a call, from its arguments and from MPI_Init.
 struct Candidate {
@@ -53,10 +40,12 @@ struct Candidate {
   bool is_reproducible = false;     ///< a reduction that mpress serves wherever it can
   bool is_decided_at_once = false;  ///< it takes no other rank, once the context is settled
   std::size_t bytes = 0;            ///< of a block, or of all of a broadcast; 0: no rank knows all
+  std::size_t longest = 0;          ///< the same of the longest block
 };
 
 /// What those who serve a call have to know alike.
 struct Served {
+  AlgorithmId algorithm = AlgorithmId::mpi;
   std::uint32_t tag = 0;    ///< of the blocks; the caller takes it (Context::order())
   schedule::Method method;  ///< by which they travel; of a reduction: results
   bool is_blocking = false;
@@ -147,32 +136,23 @@ class Routing {
     making,
     asking,  ///< members of a call of mpress's own interface, what they ask for
     agreeing,
-    joining,   ///< the context's last kernel that waits for others is to end first
-    reaching,  ///< what the program's streams hold is to be done first
-    offering_joint,
-    offering_linked,
+    beginning,  ///< what the chosen algorithm needs is to be done first
+    offering,   ///< members tell each other whether they can
     decided
   };
 
-  bool is_for_devices() const;
   std::size_t slowest_link() const;
   void consider();
   void ask();
   void hear();
   void go_on();
   void agree();
-  void serve(bool whole);
-  bool may_have_kernels() const;
-  bool may_be_joint();
-  bool make_joint();
+  void choose();
+  bool begin();
   bool would_encode() const;
   schedule::Method method(bool compresses) const;
-  void offer_joint();
-  void accept_joint();
-  void serve_otherwise();
-  bool may_be_linked();
-  void accept_linked();
-  void serve_by_blocks(bool whole);
+  void accept();
+  void decide();
   void decide(Server server);
 
   Job& job_;
@@ -183,20 +163,16 @@ class Routing {
   const Form form_;
   const bool may_compress_;
   const bool may_be_on_devices_;
-  const bool is_short_;
-  const bool is_reproducible_;
-  const std::size_t bytes_;
   Context::Mode& mode_;
-  Spec spec_;                ///< of all members; where theirs differ, `auto`
-  bool pays_ = false;        ///< all of it goes as blocks, whatever lies on devices
-  bool pays_pairs_ = false;  ///< pair by pair
+  Selection selection_;
+  Spec spec_;  ///< of all members; where theirs differ, `auto`
   State state_ = State::waiting;
   Server server_ = Server::mpi;
   int failure_ = MPI_ERR_OTHER;  ///< a member has ended
   Served served_;
   std::shared_ptr<Agreement> agreement_;
-  std::unique_ptr<JointCall> joint_;         ///< offered, or accepted
-  std::unique_ptr<LinkedReduction> linked_;  ///< the same
+  std::unique_ptr<OfferedCall> offered_;  ///< or accepted
+  bool follows_stream_ = false;           ///< of what is offered: by itself
 };
 
 }  // namespace mpress::engine

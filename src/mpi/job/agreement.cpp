@@ -66,8 +66,8 @@ Agreements::Agreements(Hosts& hosts, const mpi::Peek& peek, MPI_Comm comm, int f
   if (own_) own_->key.store(key, std::memory_order_release);
 }
 
-bool Agreements::can_gather(std::size_t values) const {
-  return values <= most_words && (!spans_hosts() || values * size_ <= Board::most_told);
+std::size_t Agreements::most_gathered() const {
+  return spans_hosts() ? std::min(most_words, Board::most_told / size_) : most_words;
 }
 
 std::shared_ptr<Agreement> Agreements::combine(std::span<const Word> words) {

@@ -102,8 +102,8 @@ class Agreements : public std::enable_shared_from_this<Agreements> {
   /// context spans hosts: up to `link::Board::most_told` values together.
   std::shared_ptr<Agreement> gather(std::span<const std::uint64_t> values);
 
-  /// May gather() be asked for that many values a member?
-  bool can_gather(std::size_t values) const;
+  /// The most values a member that gather() may be asked for.
+  std::size_t most_gathered() const;
 
   /// Is none under way?
   bool idle() const { return under_way_.load(std::memory_order_acquire) == 0; }

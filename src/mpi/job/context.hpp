@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "coll/selection.hpp"
 #include "core/operation.hpp"
 #include "core/progress.hpp"
 #include "engine/coll/call_order.hpp"
@@ -152,43 +153,13 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
 
   // The modes of its collective calls, which engine/coll/route.hpp alone sets, call by call.
 
-  /// Of what takes all members, and may be refused by one.
-  class Attempts {
-   public:
-    /// Shall the next one be tried? After one that failed at the 1st, 3rd, 6th, 11th, 20th ...
-    /// call, the kth of them 2^k + k: such numbers meet every turn of a program's that takes turns.
-    bool next() {
-      if (is_over_ || !has_failed_) return !is_over_;
-      if (++calls_ < (std::uint64_t{1} << tries_) + tries_) return false;
-      tries_ = std::min(tries_ + 1, most_tries);
-      return true;
-    }
-    bool has_failed() const { return has_failed_; }
-    /// The last one has opened what a next one may need: that is tried at once.
-    void note_progress() { has_failed_ = false; }
-    /// None is tried any more.
-    void end() { is_over_ = true; }
-    void note(bool has_succeeded) {
-      if (has_succeeded) calls_ = tries_ = 0;
-      has_failed_ = !has_succeeded;
-    }
-
-   private:
-    bool is_over_ = false;
-    bool has_failed_ = false;
-    static constexpr unsigned most_tries = 60;
-    std::uint64_t calls_ = 0;  ///< since the last that succeeded
-    unsigned tries_ = 0;       ///< among those
-  };
-
   /// What members know of calls of like size. A program may have its fields on devices, and short
   /// sums of the host's beside them.
   struct Mode {
     bool has_devices = false;     ///< a member has such buffers there, as of when they told last
     bool has_had_device = false;  ///< this one has had any
     std::uint64_t calls = 0;      ///< at which they could tell
-    Attempts linked;              ///< of reductions on linked devices
-    Attempts joint;               ///< of calls by one kernel a member
+    AttemptsOfTeam attempts;
   };
   Mode& mode(bool reduces, std::size_t bytes) {
     constexpr int bits_a_class = 3;
@@ -205,10 +176,10 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
     const link::Attributes* const about = link::attributes_of(between_devices_);
     return about && about->is_memory;
   }
-  /// By a new link kernels are tried anew, in calls of all sizes.
+  /// By a new link algorithms are offered anew, in calls of all sizes.
   void set_between_devices(link::Kind kind) {
     if (kind == between_devices_) return;
-    for (Mode& mode : modes_) mode.joint = {};
+    for (Mode& mode : modes_) mode.attempts = {};
     between_devices_ = kind;
   }
 

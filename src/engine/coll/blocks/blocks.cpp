@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "coll/even_piece.hpp"
 #include "core/staging.hpp"
-#include "engine/coll/even_piece.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"

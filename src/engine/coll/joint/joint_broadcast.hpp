@@ -18,17 +18,14 @@ namespace mpress::engine {
 
 class JointBroadcast final : public JointCall {
  public:
-  /// May such a call go so, as all its members know? `bytes`: of all of it.
-  static bool is_apt(const Collective& call, const Operands& operands, std::size_t bytes,
-                     Context& context);
+  /// Of one that symmetric_broadcast applies to, while no other of the context's is under way. All
+  /// but `agreed` outlive it.
+  JointBroadcast(Job& job, const Collective& call, const Operands& operands,
+                 const AgreedCall& agreed, Context& context);
 
-  /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
-  JointBroadcast(Job& job, const Collective& call, const Operands& operands, std::size_t bytes,
-                 Context& context);
-
-  Told offer() override;
+  Offer offer() override;
   std::optional<Contribution> contribution(const Spec& spec) const override;
-  JointAnswer accept(std::span<const std::uint64_t> told) override;
+  Answer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
 
  private:

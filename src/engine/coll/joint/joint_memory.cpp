@@ -166,7 +166,7 @@ void JointMemory::open(std::span<const Routes> told) {
   }
 }
 
-JointAnswer JointMemory::answer(std::span<const std::uint64_t> told, std::size_t words) {
+Answer JointMemory::answer(std::span<const std::uint64_t> told, std::size_t words) {
   std::vector<std::uint64_t> devices;
   std::vector<Routes> routes;
   Ability least = Ability::has;
@@ -175,11 +175,11 @@ JointAnswer JointMemory::answer(std::span<const std::uint64_t> told, std::size_t
     devices.push_back(told[i + 1]);
     routes.push_back({told[i + 2], told[i + 3]});
   }
-  if (least == Ability::none) return JointAnswer::not_now;
-  if (!have_own_devices(std::move(devices))) return JointAnswer::never;
-  if (least == Ability::has) return JointAnswer::accepted;
+  if (least == Ability::none) return Answer::not_now;
+  if (!have_own_devices(std::move(devices))) return Answer::never;
+  if (least == Ability::has) return Answer::accepted;
   open(routes);
-  return JointAnswer::not_yet;
+  return Answer::not_yet;
 }
 
 /// Null where it is no such memory.

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "coll/answer.hpp"
 #include "core/devices.hpp"
 #include "engine/coll/joint/blind_sums.hpp"
 #include "gpu/gpu.hpp"
@@ -35,14 +36,6 @@ std::uint64_t joint_device_word(const Job& job, int device);
 bool have_own_devices(std::vector<std::uint64_t> told);
 /// Have all told one?
 bool have_all_devices(std::span<const std::uint64_t> told);
-
-/// May all members' kernels do a call, as they have told each other?
-enum class JointAnswer : unsigned char {
-  accepted,  ///< the kernel was given to the device
-  not_yet,   ///< memory is being opened; this call goes otherwise, and the next may go so
-  not_now,   ///< a member's data does not allow it
-  never,     ///< members share a device
-};
 
 class JointMemory {
  public:
@@ -108,7 +101,7 @@ class JointMemory {
   /// What all have told, by member, `words` words each: first its Ability, its device's word and
   /// its routes. The same for all. `accepted`: all members' are open; or else they are being
   /// opened.
-  JointAnswer answer(std::span<const std::uint64_t> told, std::size_t words);
+  Answer answer(std::span<const std::uint64_t> told, std::size_t words);
 
   /// What a kernel tells, first whether it has left something undone; of host memory that the
   /// device reaches.

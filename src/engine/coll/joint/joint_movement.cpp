@@ -53,35 +53,17 @@ struct Room {
   std::uint64_t word() const { return std::uint64_t{bytes} << 32 | longest; }
 };
 
-/// Bytes of the longest block, of an MPI_Allgatherv whose counts all members know, or `bytes`.
-std::size_t longest_block(const Collective& call, const Operands& operands, std::size_t bytes) {
-  if (call.op != trace::Op::allgatherv) return bytes;
-  const Blocks& blocks = operands.receive.writes;
-  const auto type = blocks.number() > 0 ? mpi::type_info(blocks.type(0)) : nullptr;
-  for (int i = 0; type && i < blocks.number(); ++i) {
-    bytes = std::max(bytes, type->size * static_cast<std::size_t>(blocks.count(i)));
-  }
-  return bytes;
-}
-
 }  // namespace
 
-bool JointMovement::is_apt(const Collective& call, const Operands& operands, std::size_t bytes,
-                           Context& context) {
-  const int ranks = context.size();
-  if (call.reduces || ranks < 2 || context.hosts().count() > 1) return false;
-  if (static_cast<unsigned>(ranks) > layout::most_members) return false;
-  if (!context.agreements().can_gather(words)) return false;
-  return call.has_own_counts ||
-         policy::may_move_jointly(reach_of(context), longest_block(call, operands, bytes), ranks);
-}
-
+/// Where members do not share a codec, each tells by itself that it wants to encode.
 JointMovement::JointMovement(Job& job, const Collective& call, const Operands& operands,
-                             Context& context, std::size_t least_encoded)
+                             const AgreedCall& agreed, Context& context)
     : JointCall(job, call, context),
       operands_(operands),
       memory_(JointMemories::of(job, context).moved),
-      least_encoded_(least_encoded),
+      least_encoded_(agreed.encodes_pairs && spec_of(job, operands, context).codec != Codec::none
+                         ? least_long(job)
+                         : SIZE_MAX),
       op_(schedule_op(call)),
       blocks_(job, op_, operands, context.rank(), context.size(), 1),
       kernel_(job, memory_) {}
@@ -178,7 +160,7 @@ std::uint64_t JointMovement::balance() const {
   return balance;
 }
 
-JointMovement::Told JointMovement::offer() {
+JointMovement::Offer JointMovement::offer() {
   if (memory_.is_given_up() || !is_there()) return {};
   const bool is_read = memory_.connect(device_);
   const auto members = static_cast<unsigned>(context_.size());
@@ -204,8 +186,8 @@ JointMovement::Told JointMovement::offer() {
           balance()};
 }
 
-JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
-  const JointAnswer answer = memory_.answer(told, words);
+Answer JointMovement::accept(std::span<const std::uint64_t> told) {
+  const Answer answer = memory_.answer(told, words);
   std::size_t longest = 0;
   std::uint64_t balance = 0;
   rooms_.clear();
@@ -215,9 +197,9 @@ JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
     balance += told[i + words - 1];
     rooms_.push_back(room.bytes);
   }
-  if (answer != JointAnswer::accepted) return answer;
+  if (answer != Answer::accepted) return answer;
   // Counts that do not match are an error, which messages find.
-  if (balance != 0) return JointAnswer::not_now;
+  if (balance != 0) return Answer::not_now;
   const auto members = static_cast<unsigned>(context_.size());
   in_lines_ = has_lines() && longest <= std::min(reach_of(context_).most_block_in_lines,
                                                  layout::most_in_lines(members));

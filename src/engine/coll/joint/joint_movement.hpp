@@ -20,17 +20,13 @@ namespace mpress::engine {
 
 class JointMovement final : public JointCall {
  public:
-  /// May such a call go so, as all its members know? `bytes`: of a block, or of all of a broadcast.
-  static bool is_apt(const Collective& call, const Operands& operands, std::size_t bytes,
-                     Context& context);
+  /// Of one that symmetric_move applies to, while no other of the context's is under way. All but
+  /// `agreed` outlive it.
+  JointMovement(Job& job, const Collective& call, const Operands& operands,
+                const AgreedCall& agreed, Context& context);
 
-  /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
-  /// `least_encoded`: bytes from which on this member has a codec look at a block.
-  JointMovement(Job& job, const Collective& call, const Operands& operands, Context& context,
-                std::size_t least_encoded);
-
-  Told offer() override;
-  JointAnswer accept(std::span<const std::uint64_t> told) override;
+  Offer offer() override;
+  Answer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
   bool follow(StreamOrder* order) override {
     kernel_.follow(order);
@@ -62,7 +58,7 @@ class JointMovement final : public JointCall {
 
   const Operands& operands_;
   JointMemory& memory_;
-  const std::size_t least_encoded_;
+  const std::size_t least_encoded_;  ///< bytes of a block that this member may encode
   const schedule::Op op_;
   BlockMap blocks_;
   std::vector<gpu::JointMove::Outgoing> sends_;     ///< by member

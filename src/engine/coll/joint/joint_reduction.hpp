@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "coll/algorithms/symmetric_reduction.hpp"
 #include "core/devices.hpp"
 #include "engine/coll/joint/joint_call.hpp"
 #include "engine/coll/joint/joint_kernel.hpp"
@@ -31,20 +32,19 @@ namespace mpress::engine {
 
 class JointReduction final : public JointCall {
  public:
-  /// May such a call go so, as all its members know?
-  static bool is_apt(const Collective& call, const Operands& operands, Context& context);
+  /// Of one that symmetric_reduction applies to, while no other of the context's is under way. All
+  /// but `agreed` outlive it.
+  JointReduction(Job& job, const Collective& call, const Operands& operands,
+                 const AgreedCall& agreed, Context& context);
 
-  /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
-  JointReduction(Job& job, const Collective& call, const Operands& operands, Context& context);
-
-  Told offer() override;
+  Offer offer() override;
   std::optional<Contribution> contribution(const Spec& spec) const override {
     if (!sum_) return std::nullopt;
     return Contribution{
-        longest_contribution(reduction_, reduction_.input, pieces_, context_.rank()),
+        longest_contribution(reduction_, reduction_.input, parts_.rows, context_.rank()),
         spec_for(reduction_, spec, false)};
   }
-  JointAnswer accept(std::span<const std::uint64_t> told) override;
+  Answer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
   bool follow(StreamOrder* order) override {
     if (!sum_) kernel_.follow(order);
@@ -66,7 +66,7 @@ class JointReduction final : public JointCall {
   bool gets_results() const;
   bool combines(int member) const;
   std::size_t bytes_read(int by, int from) const;
-  bool has_parts() const { return begins_.size() > 2; }
+  bool has_parts() const { return parts_.begins.size() > 2; }
   std::size_t width() const { return element_size(reduction_.type); }
   std::size_t bytes() const { return reduction_.count * width(); }
   bool is_brief() const;
@@ -75,11 +75,8 @@ class JointReduction final : public JointCall {
   const Operands& operands_;
   JointMemory& memory_;
   const Reduction reduction_;
-  const bool gathers_;
-  const std::vector<std::uint64_t> begins_;  ///< of parts, in elements
-  const bool in_lines_;
-  std::vector<std::int64_t> pieces_;  ///< the same of what is long
-  std::optional<JointSum> sum_;       ///< of that, which goes row by row
+  const SymmetricParts parts_;
+  std::optional<JointSum> sum_;  ///< of what goes row by row
   int device_ = gpu::host;
   std::byte* results_ = nullptr;
   JointKernel kernel_;

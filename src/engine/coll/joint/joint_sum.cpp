@@ -37,15 +37,6 @@ std::uint32_t JointSum::units_wanted() const {
   return static_cast<std::uint32_t>(std::min(most, units));
 }
 
-bool JointSum::is_apt(const Context& context, ElementType type,
-                      std::span<const std::int64_t> begins) {
-  const int ranks = context.size();
-  if (ranks < 2 || static_cast<unsigned>(ranks) > joint::most_members) return false;
-  const std::size_t longest = longest_of(begins);
-  return context.hosts().count() == 1 && longest > 0 &&
-         joint::units_of(longest, element_size(type)) <= joint::most_units_in_all;
-}
-
 JointSum::JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
                    std::span<const std::int64_t> begins, Goal goal,
                    std::optional<codec::Combine> as_it_is)
@@ -91,7 +82,7 @@ JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* re
   return {static_cast<std::uint64_t>(ability), word, routes[0], routes[1], units};
 }
 
-JointAnswer JointSum::accept(std::span<const Told> told, const codec::szp::Grid& grid) {
+Answer JointSum::accept(std::span<const Told> told, const codec::szp::Grid& grid) {
   std::vector<std::uint64_t> devices;
   std::vector<JointMemory::Routes> routes;
   Ability least = Ability::has;
@@ -105,24 +96,24 @@ JointAnswer JointSum::accept(std::span<const Told> told, const codec::szp::Grid&
   if (have_all_devices(devices) && memory_.devices() == JointMemory::Devices::unknown) {
     const bool are_own = have_own_devices(std::move(devices));
     memory_.set_devices(are_own ? JointMemory::Devices::own : JointMemory::Devices::shared);
-    return are_own ? JointAnswer::not_yet : JointAnswer::never;
+    return are_own ? Answer::not_yet : Answer::never;
   }
-  if (least == Ability::none) return JointAnswer::not_now;
-  if (!have_own_devices(std::move(devices))) return JointAnswer::never;
+  if (least == Ability::none) return Answer::not_now;
+  if (!have_own_devices(std::move(devices))) return Answer::never;
   if (least == Ability::makes) {
     memory_.open(routes);
-    return JointAnswer::not_yet;
+    return Answer::not_yet;
   }
   // Counts that do not match are an error of the program's, which must not overrun memory.
   const std::uint32_t room = *std::ranges::min_element(units_);
-  if (units_wanted() > room) return JointAnswer::not_now;
+  if (units_wanted() > room) return Answer::not_now;
   grid_ = grid;
   memory_.set_busy(true);
   is_accepted_ = true;
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
   number_ = memory_.next_calls(joint::laps_of(longest_units(begins_, type_), room));
   give(false);
-  return JointAnswer::accepted;
+  return Answer::accepted;
 }
 
 /// By reading the next member's ring, before any kernel writes there: none begins until this member
@@ -136,8 +127,7 @@ void JointSum::measure_link() const {
                            "a collective call");
 }
 
-JointAnswer JointSum::accept_told(std::span<const std::uint64_t> told,
-                                  const codec::szp::Grid& grid) {
+Answer JointSum::accept_told(std::span<const std::uint64_t> told, const codec::szp::Grid& grid) {
   std::vector<Told> all(told.size() / words);
   for (std::size_t i = 0; i < told.size(); ++i) all[i / words][i % words] = told[i];
   return accept(all, grid);

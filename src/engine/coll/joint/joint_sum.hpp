@@ -28,7 +28,7 @@ class JointSum {
   /// What a member tells the others: whether it can, its device, the routes to its memory, and how
   /// many units of a part that has room for.
   static constexpr std::size_t words = JointCall::words;
-  using Told = JointCall::Told;
+  using Told = JointCall::Offer;
 
   /// Who gets results: all of them, all at one member, or each its own part.
   struct Goal {
@@ -39,19 +39,15 @@ class JointSum {
     if (members > 31) return {0};
     return {((1u << members) - 1) & ~(1u << root), root};
   }
-  /// Of as many members as is_apt() allows.
+  /// Of as many members as fit_in_rows() allows.
   static Goal goal_of(Family family, int members, int root) {
     if (members > 31) return {0};
     if (family == Family::allreduce) return {(1u << members) - 1};
     return {family == Family::reduce ? 1u << root : 0};
   }
 
-  /// May a sum go so, as all its members know? `begins`: of parts, in elements; member i adds up
-  /// those from [i] to [i + 1].
-  static bool is_apt(const Context& context, ElementType type,
-                     std::span<const std::int64_t> begins);
-
-  /// All of these outlive it. No other call uses the memory. `as_it_is`: how that is
+  /// Of parts that fit_in_rows() (coll/pieces.hpp); member i adds up the elements from begins[i] to
+  /// begins[i + 1]. All of these outlive it. No other call uses the memory. `as_it_is`: how that is
   /// combined; empty: a sum in quanta.
   JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
            std::span<const std::int64_t> begins, Goal goal, std::optional<codec::Combine> as_it_is);
@@ -67,10 +63,10 @@ class JointSum {
 
   /// What all have told, by rank. The same for all. Where it is accepted it begins: each member's
   /// contribution by that grid, or, without one, as it is.
-  JointAnswer accept(std::span<const Told> told, const codec::szp::Grid& grid);
+  Answer accept(std::span<const Told> told, const codec::szp::Grid& grid);
 
   /// The same of words one behind the other.
-  JointAnswer accept_told(std::span<const std::uint64_t> told, const codec::szp::Grid& grid);
+  Answer accept_told(std::span<const std::uint64_t> told, const codec::szp::Grid& grid);
 
   /// In the place of accept(), by a member that does not know what all have told: its own kernel is
   /// not to be waited for.

@@ -4,7 +4,9 @@
 #include "codec/codec.hpp"
 #include "codec/float_environment.hpp"
 #include "codec/szp/format.hpp"
+#include "coll/pieces.hpp"
 #include "core/staging.hpp"
+#include "engine/coll/agreed.hpp"
 #include "engine/coll/contribution.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
 #include "gpu/joint_sum.hpp"
@@ -27,7 +29,7 @@ bool ReducedCall::have_joint_memory() const {
 /// As all members know.
 bool ReducedCall::may_add_jointly() const {
   return served_.is_blocking && reduction_.how == codec::Combine::sum && have_joint_memory() &&
-         JointSum::is_apt(context_, reduction_.type, begins_);
+         fit_in_rows(facts_of(job_, context_), reduction_.type, begins_);
 }
 
 JointSum::Goal ReducedCall::joint_goal() const {
@@ -72,7 +74,7 @@ bool ReducedCall::begins_jointly() {
   const codec::szp::Grid grid =
       agreed_.is_blind && !is_relative ? *blind_grid() : codec::grid_of(agreed_.coding.spec);
   if (agreed_.is_blind && is_relative) joint_->find_range();
-  if (joint_->accept(told, grid) != JointAnswer::accepted) return false;
+  if (joint_->accept(told, grid) != Answer::accepted) return false;
   movement_.reset();
   is_joint_ = true;
   phase_ = Phase::adding_jointly;

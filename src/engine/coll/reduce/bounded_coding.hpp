@@ -24,7 +24,7 @@ struct Brought {
   std::uint64_t chunk_bytes;
   std::uint64_t flags;
   codec::szp::Grounds expected;  ///< of one that does not know its range; with a relative bound
-  JointCall::Told joint;
+  JointCall::Offer joint;
 
   // Flags.
   static constexpr std::uint64_t pays = 1;       ///< encoding it

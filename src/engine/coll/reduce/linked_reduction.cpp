@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "coll/algorithms/linked_reduction.hpp"
+#include "coll/pieces.hpp"
 #include "core/staging.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
@@ -15,33 +17,15 @@ LinkedReduction::Goal LinkedReduction::goal_of(const Collective& call) {
   return call.family == Family::reduce ? Goal::root : Goal::each;
 }
 
-/// Who wants a piece alone, or alone wants all, reads no more in one shot than in two.
-policy::Shots LinkedReduction::shots_of(const Collective& call, const Reduction& reduction,
-                                        int ranks) {
-  const std::size_t bytes = reduction.count * element_size(reduction.type);
-  const policy::Shots shots = policy::linked_shots(bytes, ranks);
-  if (shots == policy::Shots::none || goal_of(call) == Goal::all) return shots;
-  return policy::Shots::one;
-}
-
-bool LinkedReduction::is_apt(const Collective& call, const Operands& operands, Context& context) {
-  const int ranks = context.size();
-  if (ranks < 2 || static_cast<std::size_t>(ranks) > gpu::Queue::most_inputs) return false;
-  if (context.hosts().count() > 1 || !context.agreements().can_gather(words)) return false;
-  const std::optional<Reduction> reduction = reduction_of(operands);
-  return reduction && shots_of(call, *reduction, ranks) != policy::Shots::none;
-}
-
 LinkedReduction::LinkedReduction(Job& job, const Collective& call, const Operands& operands,
-                                 Context& context)
-    : job_(job),
-      call_(call),
+                                 const AgreedCall& agreed, Context& context)
+    : OfferedCall(job, call, context),
+      link_(job.links.peer),
       operands_(operands),
-      context_(context),
       goal_(goal_of(call)),
       reduction_(*reduction_of(operands)),
-      shots_(shots_of(call, reduction_, context.size())),
-      begins_(pieces_of(call, operands, reduction_, context, false)) {
+      shots_(linked_shots_of(agreed)),
+      begins_(pieces_of(agreed, false)) {
   for (int rank = 0; rank < context.size(); ++rank) {
     if (rank != context.rank() && reads(rank)) readers_.push_back(context.world_rank(rank));
   }
@@ -64,7 +48,7 @@ std::size_t LinkedReduction::bytes_read(int by, int from) const {
   return goal_ == Goal::each ? piece_bytes(by) : input_bytes();
 }
 
-LinkedReduction::Told LinkedReduction::offer() {
+LinkedReduction::Offer LinkedReduction::offer() {
   if (open()) return {1, route_to(own_input_), route_to(own_piece_)};
   withdraw();
   return {};
@@ -120,12 +104,12 @@ std::uint32_t* LinkedReduction::flag_of(const link::Transfer& transfer, std::siz
   return &report->sequence;
 }
 
-bool LinkedReduction::accept(std::span<const std::uint64_t> told) {
+Answer LinkedReduction::accept(std::span<const std::uint64_t> told) {
   const int me = context_.rank();
   for (int rank = 0; rank < context_.size(); ++rank) {
     if (told[static_cast<std::size_t>(rank) * words] != 0) continue;
     withdraw();
-    return false;
+    return Answer::not_now;
   }
   if (has_readers()) {
     std::uint32_t* const flag = flag_of(own_input_, input_bytes());
@@ -139,7 +123,7 @@ bool LinkedReduction::accept(std::span<const std::uint64_t> told) {
     if (is_two && piece_bytes(rank) > 0) receive(pieces_, rank, told[i + 2], piece_bytes(rank));
   }
   phase_ = reads(me) ? Phase::combining : Phase::ending;
-  return true;
+  return Answer::accepted;
 }
 
 /// Among the readers of what `member` brings.

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "core/devices.hpp"
-#include "engine/coll/collective_operation.hpp"
+#include "engine/coll/offered_call.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/route.hpp"
 #include "link/link.hpp"
@@ -33,37 +33,23 @@
 
 namespace mpress::engine {
 
-class LinkedReduction final : public CollectiveOperation {
+class LinkedReduction final : public OfferedCall {
  public:
-  /// What a member tells the others: whether it can; routes to its input and to its piece.
-  static constexpr std::size_t words = 3;
-  using Told = std::array<std::uint64_t, words>;
-
-  /// May such a call go so, as all its members know?
-  static bool is_apt(const Collective& call, const Operands& operands, Context& context);
-
-  /// Of one that is apt. All of these outlive it.
-  LinkedReduction(Job& job, const Collective& call, const Operands& operands, Context& context);
+  /// Of one that linked_reduction applies to. All but `agreed` outlive it.
+  LinkedReduction(Job& job, const Collective& call, const Operands& operands,
+                  const AgreedCall& agreed, Context& context);
   ~LinkedReduction() override;
 
-  /// Before anything else: finds slots for what this member brings. What it returns all members
-  /// tell each other.
-  Told offer();
+  /// Finds slots for what this member brings. Tells whether it can, and the routes to its input and
+  /// to its piece.
+  Offer offer() override;
 
-  /// What all have told, by rank: the device gets the first of its work. False where one of them
-  /// cannot: the call goes otherwise, and this has ended.
-  bool accept(std::span<const std::uint64_t> told);
+  /// Gives the device the first of its work. In two shots the member's piece is made by the first
+  /// call after the others' inputs have come.
+  Answer accept(std::span<const std::uint64_t> told) override;
 
-  void start(FloatModes) override {}
   bool advance() override;
-  /// What others need of this member was given to its device; but in two shots its piece is made by
-  /// the first call after the others' inputs have come.
-  bool needs_host() const override { return false; }
-  void await(bool) override {}
-  bool wait_in_mpi() override { return false; }
   trace::Called called() const override;
-  int code() const override { return code_; }
-  double bound() const override { return 0; }
 
  private:
   enum class Phase : unsigned char { offering, combining, reading, ending, over };
@@ -79,7 +65,6 @@ class LinkedReduction final : public CollectiveOperation {
   };
 
   static Goal goal_of(const Collective& call);
-  static policy::Shots shots_of(const Collective& call, const Reduction& reduction, int ranks);
   bool reads(int rank) const;
   std::size_t bytes_read(int by, int from) const;
   bool open();
@@ -101,11 +86,8 @@ class LinkedReduction final : public CollectiveOperation {
   bool has_readers() const { return !readers_.empty(); }
   std::uint32_t index_at(int member) const;
 
-  Job& job_;
-  link::MemoryLink& link_ = job_.links.peer;
-  const Collective& call_;
+  link::MemoryLink& link_;
   const Operands& operands_;
-  Context& context_;
   const Goal goal_;
   const Reduction reduction_;
   const policy::Shots shots_;
@@ -118,7 +100,6 @@ class LinkedReduction final : public CollectiveOperation {
   link::Transfer own_input_, own_piece_;
   std::vector<Source> inputs_, pieces_;
   gpu::Event last_ = 0;
-  int code_ = MPI_SUCCESS;
   QueueLease queue_;
 };
 

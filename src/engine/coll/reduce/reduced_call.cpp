@@ -4,7 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "coll/pieces.hpp"
 #include "core/staging.hpp"
+#include "engine/coll/agreed.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "policy/methods.hpp"
@@ -29,7 +31,7 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
       reduction_(*reduction_of(operands)),
       is_reproducible_(context.is_reproducible() && reduction_.how != codec::Combine::prod),
       spec_(spec_for(reduction_, spec_of(job, operands, context), is_reproducible_)),
-      begins_(pieces_of(call, operands, reduction_, context, is_likely_joint())),
+      begins_(pieces_of(agreed_call(call, operands, facts_of(job, context)), is_likely_joint())),
       range_(job) {}
 
 /// Sums of szp that one kernel a member makes overlap; as blocks they hardly do. All members find

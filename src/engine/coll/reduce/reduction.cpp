@@ -3,18 +3,10 @@
 #include <algorithm>
 
 #include "engine/coll/blocks/blocks.hpp"
-#include "engine/coll/even_piece.hpp"
-#include "engine/coll/route.hpp"
-#include "gpu/gpu.hpp"
-#include "mpi/job/context.hpp"
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 namespace {
-
-/// Pieces begin at multiples of so many bytes: whole units of szp, in memory that kernels read
-/// well.
-constexpr std::uint64_t grain_bytes = 16384;
 
 std::optional<codec::Combine> combination_of(MPI_Op op) {
   if (op == MPI_SUM) return codec::Combine::sum;
@@ -37,33 +29,7 @@ std::optional<Reduction> reduction_of(const Operands& operands) {
   if (item > 1 && *how != codec::Combine::sum) return std::nullopt;
   const auto items = static_cast<std::uint64_t>(input.reads.count(0)) *
                      static_cast<std::uint64_t>(input.reads.number());
-  return Reduction{*how, *type->element, items * item, item, input.buffer, is_in_place};
-}
-
-std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& operands,
-                                    const Reduction& reduction, const Context& context,
-                                    bool overlaps) {
-  const auto n = static_cast<std::uint64_t>(context.size());
-  std::vector<std::int64_t> begins(n + 1);
-  const std::uint64_t grain = grain_bytes / element_size(reduction.type);
-  const bool is_rooted = overlaps && call.family == Family::reduce && reduction.count > n * grain;
-  const bool spares_root = is_rooted && n > 2;
-  const bool spares_other = is_rooted && n == 2 && context.between_devices() == link::Kind::host;
-  const std::uint64_t owners = spares_root || spares_other ? n - 1 : n;
-  const std::uint64_t even = even_piece(reduction.count, owners, grain);
-  for (std::size_t i = 0; i < n; ++i) {
-    const bool is_root = static_cast<int>(i) == operands.root;
-    const bool is_spared = is_root ? spares_root : spares_other;
-    std::uint64_t piece = is_spared ? 0 : even;
-    if (call.op == trace::Op::reduce_scatter_block) piece = reduction.count / n;
-    if (call.op == trace::Op::reduce_scatter) {
-      piece =
-          static_cast<std::uint64_t>(operands.result_counts[static_cast<int>(i)]) * reduction.item;
-    }
-    const std::uint64_t end = static_cast<std::uint64_t>(begins[i]) + piece;
-    begins[i + 1] = static_cast<std::int64_t>(std::min(reduction.count, end));
-  }
-  return begins;
+  return Reduction{{*how, *type->element, items * item, item}, input.buffer, is_in_place};
 }
 
 Spec spec_for(const Reduction& reduction, const Spec& agreed, bool is_reproducible) {

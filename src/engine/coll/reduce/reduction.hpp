@@ -10,20 +10,14 @@
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
 #include "codec/spec.hpp"
+#include "coll/call.hpp"
 #include "engine/coll/operands.hpp"
 #include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 
-struct Collective;
-class Context;
-
-/// Of a call's arguments; the same on all ranks.
-struct Reduction {
-  codec::Combine how;
-  ElementType type;
-  std::uint64_t count;       ///< elements that each rank brings
-  std::uint64_t item;        ///< elements of an item of MPI's: 2, where that is complex
+/// Of a call's arguments.
+struct Reduction : ReductionShape {
   const void* input;         ///< this rank's
   bool is_in_place = false;  ///< what it brings lies where results go
 
@@ -36,15 +30,6 @@ struct Part;
 /// Empty where mpress does not serve such a reduction: sums, minima, maxima and products of f32 and
 /// f64, and sums of complex numbers. Does not look where buffers lie.
 std::optional<Reduction> reduction_of(const Operands& operands);
-
-/// Elements of each rank's piece: piece i is the elements from [i] to [i + 1]. Of
-/// MPI_Reduce_scatter as the call says, else about even, in whole units of the codecs. Where
-/// contributions and results travel at the same time (`overlaps`), the root of an MPI_Reduce to one
-/// of three or more has none: contributions to its piece would reach it besides the others'
-/// results. To one of two by memory of the host it has all: nothing crosses a bus twice.
-std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& operands,
-                                    const Reduction& reduction, const Context& context,
-                                    bool overlaps);
 
 /// The spec that encodes contributions, where the members agreed on one. Products bear no loss:
 /// what an error of one factor does to them depends on all the others. Where the order of the ranks

@@ -1,0 +1,35 @@
+#include "coll/algorithms/linked_reduction.hpp"
+
+#include "coll/algorithms/algorithms.hpp"
+#include "gpu/gpu.hpp"
+
+namespace mpress::engine {
+namespace {
+
+constexpr std::size_t words_told = 6;
+
+WhyNot why_not(const AgreedCall& call) {
+  if (!call.call.reduces) return "no reduction";
+  if (const WhyNot why = why_no_kernels(call)) return why;
+  if (const WhyNot why = why_no_blocks(call)) return why;
+  if (!call.team.is_linked()) return "members' GPUs do not reach each other";
+  if (!call.reduction) return "an operation or a type that mpress does not combine";
+  const int ranks = call.team.ranks;
+  if (ranks < 2 || static_cast<std::size_t>(ranks) > gpu::Queue::most_inputs) {
+    return "too many members";
+  }
+  if (call.team.most_told < words_told) return "members cannot tell each other enough";
+  return linked_shots_of(call) == policy::Shots::none ? "too long" : nullptr;
+}
+
+}  // namespace
+
+policy::Shots linked_shots_of(const AgreedCall& call) {
+  const policy::Shots shots = policy::linked_shots(call.reduction->bytes(), call.team.ranks);
+  if (shots == policy::Shots::none || call.call.family == Family::allreduce) return shots;
+  return policy::Shots::one;
+}
+
+const Algorithm linked_reduction{"linked reduction", why_not, true};
+
+}  // namespace mpress::engine

@@ -1,0 +1,29 @@
+#include "coll/algorithms/algorithms.hpp"
+#include "coll/pieces.hpp"
+#include "gpu/joint_move.hpp"
+
+namespace mpress::engine {
+namespace {
+
+constexpr std::size_t words_told = 6;
+
+/// Where counts are a member's own, each tells how long its longest block is, and all find whether
+/// those of all are short.
+WhyNot why_not(const AgreedCall& call) {
+  if (call.call.reduces) return "a reduction";
+  if (const WhyNot why = why_no_kernels(call)) return why;
+  const int ranks = call.team.ranks;
+  if (ranks < 2 || static_cast<unsigned>(ranks) > gpu::joint_move::most_members) {
+    return "too many members";
+  }
+  if (call.team.most_told < words_told) return "members cannot tell each other enough";
+  const bool fits = call.call.has_own_counts ||
+                    policy::may_move_jointly(reach_of(call.team), call.longest, ranks);
+  return fits ? nullptr : "its blocks are too long";
+}
+
+}  // namespace
+
+const Algorithm symmetric_move{"symmetric move", why_not, true};
+
+}  // namespace mpress::engine

@@ -1,0 +1,14 @@
+// What members find of what they have offered each other.
+#pragma once
+
+namespace mpress::engine {
+
+/// The same for all of them.
+enum class Answer : unsigned char {
+  accepted,  ///< the call is under way
+  not_yet,   ///< memory is being opened; this call goes otherwise, and the next may go so
+  not_now,   ///< a member's data does not allow it
+  never,     ///< members share a device
+};
+
+}  // namespace mpress::engine

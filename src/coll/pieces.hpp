@@ -1,0 +1,28 @@
+// Which member combines which elements of a reduction.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "coll/call.hpp"
+#include "policy/linked.hpp"
+
+namespace mpress::engine {
+
+/// Up to which sizes kernels of such a team do calls best.
+inline const policy::Reach& reach_of(const TeamFacts& team) {
+  return team.is_linked() ? policy::linked : policy::by_host;
+}
+
+/// Elements of each rank's piece: piece i is the elements from [i] to [i + 1]. Of
+/// MPI_Reduce_scatter as the call says, else about even, in whole units of the codecs. Where
+/// contributions and results travel at the same time (`overlaps`), the root of an MPI_Reduce to one
+/// of three or more has none: contributions to its piece would reach it besides the others'
+/// results. To one of two by memory of the host it has all: nothing crosses a bus twice.
+std::vector<std::int64_t> pieces_of(const AgreedCall& call, bool overlaps);
+
+/// May rows of all members' kernels bring parts that begin so (gpu/joint_sum.hpp)?
+bool fit_in_rows(const TeamFacts& team, ElementType type, std::span<const std::int64_t> begins);
+
+}  // namespace mpress::engine

@@ -1,0 +1,77 @@
+// Choosing the algorithm of one call: the loop over the table (coll/algorithm.hpp).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "coll/algorithm.hpp"
+#include "coll/answer.hpp"
+#include "coll/call.hpp"
+
+namespace mpress::engine {
+
+/// Of an algorithm that a member may refuse: when it is offered again. The same on all members.
+class Attempts {
+ public:
+  /// Shall it be offered? After one that failed at the 1st, 3rd, 6th, 11th, 20th ... call, the kth
+  /// of them 2^k + k: such numbers meet every turn of a program's that takes turns.
+  bool next() {
+    if (is_over_ || !has_failed_) return !is_over_;
+    if (++calls_ < (std::uint64_t{1} << tries_) + tries_) return false;
+    if (tries_ < most_tries) ++tries_;
+    return true;
+  }
+
+  bool has_failed() const { return has_failed_; }
+
+  void note(Answer answer) {
+    if (answer == Answer::never) is_over_ = true;
+    if (answer == Answer::accepted) calls_ = tries_ = 0;
+    // The call has opened what the next one needs: that is offered at once.
+    has_failed_ = answer != Answer::accepted && answer != Answer::not_yet;
+  }
+
+ private:
+  static constexpr unsigned most_tries = 60;
+  bool is_over_ = false;
+  bool has_failed_ = false;
+  std::uint64_t calls_ = 0;  ///< since the last that succeeded
+  unsigned tries_ = 0;       ///< among those
+};
+
+/// By algorithm, of those that are offered, which come first. A team has one of these for calls of
+/// like size.
+using AttemptsOfTeam = std::array<Attempts, static_cast<std::size_t>(last_offered) + 1>;
+
+/// Each member has one for a call, and gives it what all members agreed on; so all choose alike.
+class Selection {
+ public:
+  explicit Selection(AttemptsOfTeam& attempts) : attempts_(attempts) {}
+
+  /// What members agreed on, before begin().
+  AgreedCall call;
+
+  /// Chooses the first algorithm that applies.
+  void begin() { choose(AlgorithmId{}); }
+
+  AlgorithmId chosen() const { return chosen_; }
+
+  /// Do members offer it to each other? Then they go on by conclude() or encode().
+  bool is_offered() const { return algorithm(chosen_).is_offered; }
+
+  /// True where all accept: it is decided. Else the next algorithm is chosen.
+  bool conclude(Answer answer);
+
+  /// A member would rather encode its contribution: then the call goes as blocks.
+  void encode();
+
+ private:
+  void choose(AlgorithmId first);
+  Attempts& attempts() { return attempts_[static_cast<std::size_t>(chosen_)]; }
+
+  AttemptsOfTeam& attempts_;
+  AlgorithmId chosen_ = AlgorithmId::mpi;
+};
+
+}  // namespace mpress::engine

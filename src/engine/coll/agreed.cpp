@@ -1,0 +1,35 @@
+#include "engine/coll/agreed.hpp"
+
+#include "engine/coll/reduce/reduction.hpp"
+#include "engine/coll/route.hpp"
+#include "mpi/job/context.hpp"
+#include "mpi/job/job.hpp"
+
+namespace mpress::engine {
+
+bool may_see_devices(const Job& job, const Context& context) {
+  return context.is_true_for_any(Fact::may_see_gpus) &&
+         (job.collectives.on_devices || context.hosts().count() == 1);
+}
+
+TeamFacts facts_of(const Job& job, Context& context) {
+  return {.ranks = context.size(),
+          .hosts = context.hosts().count(),
+          .between_devices = context.between_devices(),
+          .has_shared_memory = context.has_memory_of_all(),
+          .may_see_devices = may_see_devices(job, context),
+          .may_have_kernels = may_have_kernels(job.config),
+          .most_told = context.agreements().most_gathered()};
+}
+
+AgreedCall agreed_call(const Collective& call, const Operands& operands, const TeamFacts& team) {
+  AgreedCall agreed{.call = call, .team = team, .root = operands.root};
+  agreed.has_topology = operands.topology != nullptr;
+  if (call.reduces) {
+    if (const auto reduction = reduction_of(operands)) agreed.reduction = *reduction;
+  }
+  agreed.result_counts = operands.result_counts;
+  return agreed;
+}
+
+}  // namespace mpress::engine

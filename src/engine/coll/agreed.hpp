@@ -1,0 +1,21 @@
+// A call and its team as all members know them (coll/call.hpp), from this member's arguments.
+#pragma once
+
+#include "coll/call.hpp"
+#include "engine/coll/operands.hpp"
+
+namespace mpress::engine {
+
+class Context;
+class Job;
+
+/// Could buffers on devices make a difference to calls of such a team? Once its context is ready.
+bool may_see_devices(const Job& job, const Context& context);
+
+/// Of a team whose context is ready; for the call whose turn it is.
+TeamFacts facts_of(const Job& job, Context& context);
+
+/// What the arguments alone tell.
+AgreedCall agreed_call(const Collective& call, const Operands& operands, const TeamFacts& team);
+
+}  // namespace mpress::engine

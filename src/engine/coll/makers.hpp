@@ -1,0 +1,33 @@
+// What serves a call by each of the algorithms (coll/algorithm.hpp).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "coll/algorithm.hpp"
+#include "engine/coll/offered_call.hpp"
+#include "engine/coll/route.hpp"
+
+namespace mpress::engine {
+
+/// A call in this member, of which an operation is made. All outlives that.
+struct CallHere {
+  Job& job;
+  const Collective& call;
+  const Operands& operands;
+  Context& context;
+};
+
+struct Maker {
+  /// Of an algorithm that members offer each other; see there which of the arguments last.
+  std::unique_ptr<OfferedCall> (*offer)(const CallHere& here, const AgreedCall& agreed);
+  /// Of the others, but for MPI's own call. `comm` outlives it; see make_operation().
+  std::unique_ptr<CollectiveOperation> (*make)(const CallHere& here, mpi::CommInfo& comm,
+                                               const Served& served);
+  /// Are these kernels that wait for each other's? A context has one such call at a time.
+  bool has_kernels = false;
+};
+
+const Maker& maker(AlgorithmId id);
+
+}  // namespace mpress::engine

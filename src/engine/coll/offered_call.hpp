@@ -1,0 +1,74 @@
+// A call that members offer each other: each tells whether it can, and of its buffers what the
+// others need. One that refuses is enough, and the call is served otherwise.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "coll/answer.hpp"
+#include "coll/call.hpp"
+#include "engine/coll/collective_operation.hpp"
+#include "engine/coll/contribution.hpp"
+
+namespace mpress::engine {
+
+class StreamOrder;
+
+class OfferedCall : public CollectiveOperation {
+ public:
+  /// A member's offer; all zero: it refuses.
+  static constexpr std::size_t words = 6;
+  using Offer = std::array<std::uint64_t, words>;
+
+  /// Before anything else. All members tell each other what it returns.
+  virtual Offer offer() = 0;
+
+  /// What all have told, by rank.
+  virtual Answer accept(std::span<const std::uint64_t> told) = 0;
+
+  /// In the place of offer(), by a member that would rather encode its contribution: then the call
+  /// goes as blocks, on all members.
+  static constexpr Offer offer_to_encode() { return {encodes_bit}; }
+  static bool is_to_be_encoded(std::span<const std::uint64_t> told) {
+    for (std::size_t i = 0; i < told.size(); i += words) {
+      if (told[i] & encodes_bit) return true;
+    }
+    return false;
+  }
+
+  /// This member's contribution, where it is long enough for codecs, to a call for which members
+  /// agreed on `spec`; else empty.
+  virtual std::optional<Contribution> contribution(const Spec& /*spec*/) const {
+    return std::nullopt;
+  }
+
+  /// Before it is offered: its place in a stream, which outlives accept(). False where its work
+  /// does not begin behind what that holds by itself, which has to be done first.
+  virtual bool follow(StreamOrder*) { return false; }
+
+  int code() const override { return code_; }
+  void start(FloatModes) override {}
+  bool needs_host() const override { return false; }
+  void await(bool) override {}
+  bool wait_in_mpi() override { return false; }
+  double bound() const override { return 0; }
+
+ protected:
+  /// All of these outlive it.
+  OfferedCall(Job& job, const Collective& call, Context& context)
+      : job_(job), call_(call), context_(context) {}
+
+  Job& job_;
+  const Collective& call_;
+  Context& context_;
+  int code_ = MPI_SUCCESS;
+
+ private:
+  /// Of the first word, beside those of JointMemory.
+  static constexpr std::uint64_t encodes_bit = std::uint64_t{1} << 63;
+};
+
+}  // namespace mpress::engine
