@@ -82,8 +82,8 @@ def test_an_mpi_that_takes_memory_of_gpus(check):
 
 
 @pytest.mark.parametrize("arguments, said", [
-    (("-n", "2"), "-n: expected --gpu or --protocols beside it"),
-    (("--link", "mpi"), "--link: expected --gpu or --protocols beside it"),
+    (("-n", "2"), "-n: expected --gpu, --protocols or --algorithms beside it"),
+    (("--link", "mpi"), "--link: expected --gpu, --protocols or --algorithms beside it"),
     (("--gpu", "--link", "ring"), "--link 'ring': expected one of auto, mpi, peer, host"),
     (("--gpu", "-n", "1"), "-n 1: expected 2 ranks or more"),
 ])  # fmt: skip

@@ -101,12 +101,50 @@ def test_the_command_prints_it(mpi, mpi4py_env, tmp_path, monkeypatch):
     assert "from memory of the host to rank 1, of its host" in done.stdout
     again = execute([MPRESS, "info", "--protocols", "--from", file])
     assert again.status == 0 and again.stdout == done.stdout
+    calls = execute([MPRESS, "info", "--algorithms", "--from", file])
+    assert calls.status == 0 and "shorter than the threshold" in calls.stdout, calls.output
+    assert "MPI_Allreduce" in calls.stdout and "of 2 ranks, codec szp:rel=0.001" in calls.stdout
+
+
+def test_calls_go_as_the_table_says(mpi, mpress_run, simulated_cupy, tmp_path):
+    """Also by one kernel a rank, once these have opened memory for each other."""
+    program, file = tmp_path / "program.py", tmp_path / "table.json"
+    program.write_text("""
+import cupy, numpy
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+for size in (1 << 10, 1 << 16, 8 << 20):
+    x = cupy.asarray(numpy.ones(size // 4, numpy.float32))
+    for _ in range(6):
+        world.Bcast(x)
+host = numpy.ones(1 << 20, numpy.float32)
+world.Bcast(host)
+""")
+    env = {**simulated_cupy, "MPRESS_LINK": "auto", "MPRESS_PROTOCOLS": str(file)}
+    env["MPI4PY_RC_THREAD_LEVEL"] = "funneled"
+    options = ("--codec", "none", "--mpiexec", os.fspath(mpi.mpiexec))
+    done = mpress_run(2, sys.executable, ["-m", "mpi4py", program], env=env, options=options)
+    assert done.status == 0, done.output
+    calls = {
+        (one["call"], one["memory"]): one["ranges"] for one in json.loads(file.read_text())["calls"]
+    }
+    ranges = calls["MPI_Bcast", "device"]
+    went = [(row["first"], row["algorithm"]) for row in ranges]
+    assert went == [(4, "mpi"), (16384, "symmetric move"), ((2 << 20) + 4, "symmetric broadcast")]
+    assert all(a["last"] + 4 == b["first"] for a, b in itertools.pairwise(ranges))
+    assert {row["algorithm"] for row in calls["MPI_Bcast", "host"]} == {"mpi"}
+    rows = [row for row in done.report["rows"] if row["operation"] == "MPI_Bcast"]
+    served = {row["algorithm"] for row in rows if row["raw_bytes"] and row["direction"] == "send"}
+    assert served and "one-kernel" in served
+    in_all = sum(row["raw_bytes"] for row in rows if row["direction"] == "send")
+    assert in_all == 6 * ((1 << 16) + (8 << 20))  # what is shorter, or the host's, is the MPI's
 
 
 @pytest.mark.parametrize(
     "args, culprit",
     [
         (("--protocols", "-n", "1"), "-n 1"),
+        (("--algorithms", "-n", "1"), "-n 1"),
         (("--protocols", "--from", "/no/such"), "/no/such"),
         (("--from", "x.json"), "--from"),
     ],

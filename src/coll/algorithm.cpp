@@ -2,14 +2,18 @@
 
 #include <array>
 
-#include "coll/algorithms/algorithms.hpp"
-
 namespace mpress::engine {
 
 std::span<const Algorithm> algorithms() {
-  static const std::array table{symmetric_move,      symmetric_broadcast, symmetric_reduction,
-                                linked_reduction,    reduction_by_blocks, neighbours,
-                                blocks,              pairs,               by_mpi};
+  static const std::array table{symmetric_move,
+                                symmetric_broadcast,
+                                symmetric_reduction,
+                                linked_reduction,
+                                reduction_by_blocks,
+                                neighbours,
+                                blocks,
+                                pairs,
+                                by_mpi};
   static_assert(table.size() == static_cast<std::size_t>(AlgorithmId::count_));
   return table;
 }

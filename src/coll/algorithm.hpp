@@ -10,6 +10,8 @@ namespace mpress::engine {
 
 /// Why an algorithm does not serve a call, for reports; null: it does.
 using WhyNot = const char*;
+/// It serves other calls.
+inline constexpr char other_kind[] = "serves other calls";
 
 /// One way to serve collective calls.
 struct Algorithm {
@@ -22,6 +24,27 @@ struct Algorithm {
   /// refuse; then the next one is looked at.
   bool is_offered = false;
 };
+
+// Each is defined in the file of its name (coll/algorithms); those of messages in blocks.cpp.
+
+/// Blocks that kernels of all members store in each other's memory.
+extern const Algorithm symmetric_move;
+/// A long broadcast by the same, unit by unit.
+extern const Algorithm symmetric_broadcast;
+/// A reduction of elements as they are, by kernels of all members.
+extern const Algorithm symmetric_reduction;
+/// A reduction whose inputs and pieces members read in slots of the peer link, host by host.
+extern const Algorithm linked_reduction;
+/// A reduction by messages of pieces, encoded or not.
+extern const Algorithm reduction_by_blocks;
+/// A neighbourhood's blocks as messages.
+extern const Algorithm neighbours;
+/// Blocks as messages, by a schedule.
+extern const Algorithm blocks;
+/// Pairs that are long enough as messages, and MPI's own call for all others.
+extern const Algorithm pairs;
+/// MPI's own call.
+extern const Algorithm by_mpi;
 
 /// Indices into algorithms(), in the order in which they are looked at.
 enum class AlgorithmId : unsigned char {

@@ -61,13 +61,14 @@ struct AgreedCall {
   Form form = Form::blocking;
   TeamFacts team;
   int root = 0;
-  bool has_topology = false;       ///< it is a neighbourhood's
-  std::size_t bytes = 0;           ///< of a block, or of all of a broadcast; 0: members differ
-  std::size_t longest = 0;         ///< of the longest block; as `bytes`, where all are alike
-  bool is_short = false;           ///< so short that messages of mpress's do not pay
-  bool is_reproducible = false;    ///< a reduction of the same bits in any order of the ranks
+  bool has_topology = false;     ///< it is a neighbourhood's
+  std::size_t bytes = 0;         ///< of a block, or of all of a broadcast; 0: members differ
+  std::size_t longest = 0;       ///< of the longest block; as `bytes`, where all are alike
+  bool is_long_enough = true;    ///< for codecs
+  bool is_short = false;         ///< so short that messages of mpress's do not pay
+  bool is_reproducible = false;  ///< a reduction of the same bits in any order of the ranks
   std::optional<ReductionShape> reduction = {};  ///< of one that mpress serves
-  Numbers result_counts = {};      ///< of MPI_Reduce_scatter: the items that each rank gets
+  Numbers result_counts = {};  ///< of MPI_Reduce_scatter: the items that each rank gets
 
   // What members have told each other:
   Codec codec = Codec::none;   ///< of their specs; `automatic`, where those differ

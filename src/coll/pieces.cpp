@@ -22,8 +22,7 @@ std::vector<std::int64_t> pieces_of(const AgreedCall& call, bool overlaps) {
   const bool is_rooted =
       overlaps && call.call.family == Family::reduce && reduction.count > n * grain;
   const bool spares_root = is_rooted && n > 2;
-  const bool spares_other =
-      is_rooted && n == 2 && call.team.between_devices == link::Kind::host;
+  const bool spares_other = is_rooted && n == 2 && call.team.between_devices == link::Kind::host;
   const std::uint64_t owners = spares_root || spares_other ? n - 1 : n;
   const std::uint64_t even = even_piece(reduction.count, owners, grain);
   for (std::size_t i = 0; i < n; ++i) {

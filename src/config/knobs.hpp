@@ -119,8 +119,9 @@ inline constexpr Knob knobs[] = {
      "K, M, G; 0: none). A file of 64 bytes an event in MPRESS_RECORD; mpress run --trace sets "
      "256K."},
     {"MPRESS_PROTOCOLS", "",
-     "File to which rank 0 writes, in MPI_Finalize, which protocol carries messages of which sizes "
-     "and why (JSON); mpress info --protocols --from prints it."},
+     "File to which rank 0 writes, in MPI_Finalize, which protocol carries messages of which "
+     "sizes, and which algorithm serves collective calls, and why (JSON); mpress info --protocols "
+     "and --algorithms print it (--from)."},
     {"MPRESS_REPORT", "", "Where mpress run writes the merged report (JSON)."},
     {"MPRESS_ISA", "best", "Instruction set of the host codecs: portable, avx2 or avx512."},
 };

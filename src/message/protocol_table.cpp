@@ -1,17 +1,12 @@
 #include "message/protocol_table.hpp"
 
-#include <cerrno>
-#include <charconv>
-#include <cstring>
-#include <fstream>
-#include <locale>
 #include <vector>
 
-#include "codec/float_environment.hpp"
+#include "core/json_number.hpp"
+#include "core/size_ranges.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "message/messaging.hpp"
 #include "message/protocols.hpp"
-#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -82,45 +77,7 @@ Prediction decide(const Sender& from, std::size_t bytes) {
   return found;
 }
 
-/// A run of sizes that go alike.
-struct Range {
-  std::size_t first;
-  Prediction decision;
-};
-
-/// The sizes in (low, high] at which messages begin to go otherwise.
-void find_changes(const Sender& from, std::size_t low, const Prediction& at_low, std::size_t high,
-                  const Prediction& at_high, std::vector<Range>& found) {
-  if (at_low.is_like(at_high)) return;
-  if (high - low <= sizeof(float)) {
-    found.push_back({high, at_high});
-    return;
-  }
-  const std::size_t middle = (low + high) / (2 * sizeof(float)) * sizeof(float);
-  const Prediction at_middle = decide(from, middle);
-  find_changes(from, low, at_low, middle, at_middle, found);
-  find_changes(from, middle, at_middle, high, at_high, found);
-}
-
-std::vector<Range> ranges_of(const Sender& from) {
-  std::vector<Range> found{{least, decide(from, least)}};
-  Prediction at_low = found.front().decision;
-  for (std::size_t low = least; low < most; low *= 2) {
-    Prediction at_high = decide(from, 2 * low);
-    find_changes(from, low, at_low, 2 * low, at_high, found);
-    at_low = std::move(at_high);
-  }
-  return found;
-}
-
-/// Whatever the locale: with four digits.
-std::string number(double value) {
-  char text[32];
-  const auto end = compute([&] {
-    return std::to_chars(text, text + sizeof text, value, std::chars_format::general, 4).ptr;
-  });
-  return {text, end};
-}
+using Range = TableRange<Prediction>;
 
 std::string text_of(const Sender& from, const Range& range, std::size_t end) {
   const Prediction& first = range.decision;
@@ -132,7 +89,8 @@ std::string text_of(const Sender& from, const Range& range, std::size_t end) {
                 "\", \"why_not\": " + std::to_string(static_cast<int>(first.refusals[i])) + "}";
   }
   const auto seconds = [](const policy::Policy::Forecast& forecast) {
-    return "[" + number(forecast.raw_seconds) + ", " + number(forecast.compressed_seconds) + "]";
+    return "[" + json_number(forecast.raw_seconds) + ", " +
+           json_number(forecast.compressed_seconds) + "]";
   };
   return "{\"first\": " + std::to_string(range.first) + ", \"last\": " + std::to_string(end) +
          ", \"protocol\": \"" + std::string(first.protocol->name) +
@@ -140,7 +98,7 @@ std::string text_of(const Sender& from, const Range& range, std::size_t end) {
          ", \"reason\": " + std::to_string(static_cast<int>(first.choice.reason)) +
          ", \"refusals\": [" + refusals + "], \"seconds_at_first\": " + seconds(first.forecast) +
          ", \"seconds_at_last\": " + seconds(last.forecast) +
-         ", \"wire_per_raw\": " + number(last.forecast.wire_per_raw) + "}";
+         ", \"wire_per_raw\": " + json_number(last.forecast.wire_per_raw) + "}";
 }
 
 /// A rank of this host, or of another; -1: there is none.
@@ -153,14 +111,12 @@ int peer_of_kind(const Messaging& messaging, policy::Peer kind) {
 
 }  // namespace
 
-void keep_protocol_table(Messaging& messaging, const Layout& floats, const CommSettings& world) {
-  const std::string& path = messaging.config.protocols_file;
-  if (messaging.rank != 0) return;
-  std::ofstream file(path);
-  file.imbue(std::locale::classic());
-  file << "{\"rank\": " << messaging.rank << ", \"ranks\": " << messaging.size << ", \"codec\": \""
-       << to_string(messaging.config.spec)
-       << "\", \"forced\": " << (messaging.config.force ? "true" : "false") << ", \"tables\": [";
+std::string protocol_table(Messaging& messaging, const Layout& floats, const CommSettings& world) {
+  std::string text = "\"rank\": " + std::to_string(messaging.rank) +
+                     ", \"ranks\": " + std::to_string(messaging.size) + ", \"codec\": \"" +
+                     to_string(messaging.config.spec) +
+                     "\", \"forced\": " + (messaging.config.force ? "true" : "false") +
+                     ", \"tables\": [";
   const char* between = "";
   for (const policy::Peer kind : {policy::Peer::same_host, policy::Peer::other_host}) {
     const int peer = peer_of_kind(messaging, kind);
@@ -168,23 +124,20 @@ void keep_protocol_table(Messaging& messaging, const Layout& floats, const CommS
       const bool is_used = device == gpu::host || (gpu::in_use() && messaging.devices.usable());
       if (peer < 0 || !is_used) continue;
       const Sender from{messaging, floats, world, peer, device};
-      file << between << "\n {\"peer\": " << peer << ", \"on\": \""
-           << policy::peer_names[static_cast<std::size_t>(kind)] << "\", \"memory\": \""
-           << (device == gpu::host ? "host" : "device") << "\", \"ranges\": [";
-      const std::vector<Range> ranges = ranges_of(from);
+      text += std::string(between) + "\n {\"peer\": " + std::to_string(peer) + ", \"on\": \"" +
+              policy::peer_names[static_cast<std::size_t>(kind)] + "\", \"memory\": \"" +
+              (device == gpu::host ? "host" : "device") + "\", \"ranges\": [";
+      const std::vector<Range> ranges = size_ranges(
+          least, most, sizeof(float), [&](std::size_t bytes) { return decide(from, bytes); });
       for (std::size_t i = 0; i < ranges.size(); ++i) {
         const std::size_t end = i + 1 < ranges.size() ? ranges[i + 1].first - sizeof(float) : most;
-        file << (i > 0 ? ",\n  " : "\n  ") << text_of(from, ranges[i], end);
+        text += (i > 0 ? ",\n  " : "\n  ") + text_of(from, ranges[i], end);
       }
-      file << "]}";
+      text += "]}";
       between = ",";
     }
   }
-  file << "]}\n";
-  if (!file.flush()) {
-    trace::say("rank " + std::to_string(messaging.rank) +
-               ": MPRESS_PROTOCOLS: no table can be kept in " + path + ": " + std::strerror(errno));
-  }
+  return text + "]";
 }
 
 }  // namespace mpress::engine

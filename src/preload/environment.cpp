@@ -3,7 +3,12 @@
 // which a program may look at what a freed request received.
 
 #include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string>
 
+#include "engine/coll/algorithm_table.hpp"
 #include "message/protocol_table.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/job/blocking.hpp"
@@ -11,6 +16,7 @@
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "preload/export.hpp"
+#include "trace/message.hpp"
 
 using namespace mpress;
 
@@ -40,11 +46,20 @@ int (*mpress::preload::finalize_behind)() = nullptr;
 
 namespace {
 
-void keep_protocols(engine::Job& job) {
-  if (job.config.protocols_file.empty()) return;
+/// To the file that MPRESS_PROTOCOLS names rank 0 writes how its messages and calls go.
+void keep_tables(engine::Job& job) {
+  const std::string& path = job.config.protocols_file;
+  if (path.empty() || job.rank != 0) return;
   const auto floats = mpi::type_info(MPI_FLOAT);
   const auto world = mpi::comm_info(MPI_COMM_WORLD);
-  if (floats && world) engine::keep_protocol_table(job, *floats, *world);
+  if (!floats || !world) return;
+  std::ofstream file(path);
+  file << "{" + engine::protocol_table(job, *floats, *world) + ", " + engine::algorithm_table(job) +
+              "}\n";
+  if (!file.flush()) {
+    trace::say("rank 0: MPRESS_PROTOCOLS: no table can be kept in " + path + ": " +
+               std::strerror(errno));
+  }
 }
 
 }  // namespace
@@ -54,7 +69,7 @@ void keep_protocols(engine::Job& job) {
 MPRESS_EXPORT int MPI_Finalize() {
   static std::atomic<bool> is_under_way{false};
   engine::Job* const job = engine::has_started() ? engine::active_job() : nullptr;
-  if (job && !is_under_way) keep_protocols(*job);
+  if (job && !is_under_way) keep_tables(*job);
   engine::stop_progress_thread();
   const auto behind = preload::finalize_behind;
   return behind && !is_under_way.exchange(true) ? behind() : mpi::calls().Finalize();

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "coll/algorithms/algorithms.hpp"
 #include "coll/algorithms/symmetric_broadcast.hpp"
 #include "coll/algorithms/symmetric_reduction.hpp"
 #include "coll/pieces.hpp"
@@ -56,7 +55,8 @@ Words random_words(Random& random, int ranks) {
   call.form = static_cast<Form>(below(random, 8) < 6 ? 0 : 1 + below(random, 2));
   call.team.ranks = ranks;
   call.team.hosts = chance(random, 4) ? 2 : 1;
-  call.team.between_devices = chance(random, 2) ? link::Kind::peer : link::kind_at(below(random, 3));
+  call.team.between_devices =
+      chance(random, 2) ? link::Kind::peer : link::kind_at(below(random, 3));
   call.team.has_shared_memory = !chance(random, 6);
   call.team.may_see_devices = !chance(random, 6);
   call.team.may_have_kernels = !chance(random, 8);
@@ -94,7 +94,9 @@ Words random_words(Random& random, int ranks) {
 class Member {
  public:
   Member(Random& random, engine::AttemptsOfTeam& attempts, const Words& words)
-      : selection(attempts), wide_(words.counts), narrow_(words.counts.begin(), words.counts.end()) {
+      : selection(attempts),
+        wide_(words.counts),
+        narrow_(words.counts.begin(), words.counts.end()) {
     padding_.resize(below(random, 4096));
     selection.call = words.call;
     if (words.counts.empty()) return;
@@ -132,7 +134,8 @@ void check_parts(const AgreedCall& call, AlgorithmId chosen) {
   if (chosen != AlgorithmId::symmetric_reduction) return;
   const engine::SymmetricParts parts(call);
   CHECK(std::ranges::is_sorted(parts.begins) && parts.begins.back() == call.reduction->count);
-  CHECK(parts.rows.empty() || static_cast<std::uint64_t>(parts.rows.back()) == call.reduction->count);
+  CHECK(parts.rows.empty() ||
+        static_cast<std::uint64_t>(parts.rows.back()) == call.reduction->count);
 }
 
 /// Members of one team make many calls, of which some are refused. Returns how many were served by

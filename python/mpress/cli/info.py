@@ -13,7 +13,7 @@ from rich.text import Text
 
 import mpress
 from mpress import _core
-from mpress.cli import info_gpu, info_protocols, mpis
+from mpress.cli import info_algorithms, info_gpu, info_protocols, mpis
 from mpress.cli.console import make_console, print_facts
 from mpress.cli.errors import UserError, checked_link, checked_output
 from mpress.cli.launch import backend, preload_library
@@ -37,11 +37,16 @@ def info(
             help="Instead: start ranks, and see by which protocol messages of which sizes go.",
         ),
     ] = False,
+    algorithms: Annotated[
+        bool,
+        typer.Option(
+            "--algorithms",
+            help="Instead: start ranks, and see by which algorithm collective calls go.",
+        ),
+    ] = False,
     ranks: Annotated[
         int | None,
-        typer.Option(
-            "-n", metavar="N", help="Ranks of --gpu (else one a GPU), or --protocols (else 2)."
-        ),
+        typer.Option("-n", metavar="N", help="Ranks of --gpu (else one a GPU), or the others (2)."),
     ] = None,
     link: Annotated[
         str | None,
@@ -58,7 +63,7 @@ def info(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Of --protocols: what another job wrote, in place of one that is started.",
+            help="Of --protocols, --algorithms: what another job wrote, in place of one of theirs.",
         ),
     ] = None,
 ) -> None:
@@ -67,7 +72,7 @@ def info(
         print(Path(mpress.__file__).parent)
         return
     console = make_console()
-    if gpu or protocols:
+    if gpu or protocols or algorithms:
         checked_link(link)
         if ranks is not None and ranks < 2:
             raise UserError(f"-n {ranks}: expected 2 ranks or more, between which messages go")
@@ -79,12 +84,15 @@ def info(
     if protocols:
         info_protocols.show(console, ranks, link, mpiexec, json_file, from_file)
         return
+    if algorithms:
+        info_algorithms.show(console, ranks, link, mpiexec, json_file, from_file)
+        return
     given = {"-n": ranks, "--link": link, "--mpiexec": mpiexec, "--json": json_file}
     for option, value in given.items():
         if value is not None:
-            raise UserError(f"{option}: expected --gpu or --protocols beside it")
+            raise UserError(f"{option}: expected --gpu, --protocols or --algorithms beside it")
     if from_file is not None:
-        raise UserError("--from: expected --protocols beside it")
+        raise UserError("--from: expected --protocols or --algorithms beside it")
     build = _core.build_info()
     library = preload_library()
     gpus = backend("cuda")

@@ -35,10 +35,17 @@ def show(
     from_file: Path | None,
 ) -> None:
     """Prints the table of a job of its own, or of `from_file`, which MPRESS_PROTOCOLS named."""
-    found = _read(from_file) if from_file else _ask(ranks or 2, link, mpiexec)
+    found = tables(ranks, link, mpiexec, from_file)
     print_tables(console, found)
     if json_file is not None:
         json_file.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def tables(
+    ranks: int | None, link: str | None, mpiexec: str | None, from_file: Path | None
+) -> dict[str, Any]:
+    """What a job of its own writes of its messages and calls, or another one has written."""
+    return _read(from_file) if from_file else _ask(ranks or 2, link, mpiexec)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -46,9 +53,8 @@ def _read(file: Path) -> dict[str, Any]:
         found = json.loads(file.read_text())
     except (OSError, ValueError) as error:
         raise UserError(f"--from {file}: expected what MPRESS_PROTOCOLS names: {error}") from None
-    if not isinstance(found, dict) or not {"rank", "ranks", "codec", "forced", "tables"} <= set(
-        found
-    ):
+    fields = {"rank", "ranks", "codec", "forced", "tables", "calls"}
+    if not isinstance(found, dict) or not fields <= set(found):
         raise UserError(f"--from {file}: expected what MPRESS_PROTOCOLS names: it is another file")
     return found
 
@@ -56,7 +62,8 @@ def _read(file: Path) -> dict[str, Any]:
 def _ask(ranks: int, link: str | None, mpiexec: str | None) -> dict[str, Any]:
     """Ranks exchange messages, as a program would, so that there is something to decide by."""
     required_preload_library()
-    plan = {"ranks": ranks, "sizes": SIZES, "specs": [os.environ.get("MPRESS_CODEC", "auto")]}
+    specs = [os.environ.get("MPRESS_CODEC", "auto")]
+    plan = {"ranks": ranks, "sizes": SIZES, "specs": specs, "calls": True}
     with tempfile.TemporaryDirectory(prefix="mpress-protocols-") as folder:
         table = Path(folder) / "protocols.json"
         try:
@@ -65,7 +72,7 @@ def _ask(ranks: int, link: str | None, mpiexec: str | None) -> dict[str, Any]:
         except jobs.JobError as error:
             raise UserError(str(error)) from None
         if not table.exists():
-            raise UserError("--protocols: mpress was off in the ranks, so there is no table")
+            raise UserError("mpress was off in the ranks, so there is no table")
         return dict(json.loads(table.read_text()))
 
 

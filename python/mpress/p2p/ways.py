@@ -120,6 +120,8 @@ def run(plan: dict[str, Any], allocators: Allocators, device: int) -> dict[str, 
                     about = {"peer": peer, "memory": kind, "spec": spec, "bytes": nbytes}
                     if exchanged is not None:
                         rows += _rows(comm, pair, exchanged, about)
+    if plan.get("calls"):
+        _call(comm, allocators, device, values)
     record = trace.own_record()
     said = comm.gather(record.said if record else [])
     return {
@@ -129,6 +131,15 @@ def run(plan: dict[str, Any], allocators: Allocators, device: int) -> dict[str, 
         "rows": rows,
         "said": said,
     }
+
+
+def _call(comm: MPI.Comm, allocators: Allocators, device: int, values: np.ndarray) -> None:
+    """Collective calls, in which ranks tell each other what their devices reach."""
+    for allocate in allocators.values():
+        buffer = allocate(device, values.nbytes)
+        buffer.write(values)
+        for _ in range(4):
+            comm.Bcast(message(buffer.address, values))
 
 
 def main(allocators: Allocators | None = None, device: int | None = None) -> None:

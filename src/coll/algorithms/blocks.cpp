@@ -1,24 +1,22 @@
 // Algorithms whose data goes as messages of mpress's, and MPI's own.
 
-#include "coll/algorithms/algorithms.hpp"
+#include "coll/algorithms/conditions.hpp"
 
 namespace mpress::engine {
 
-const Algorithm reduction_by_blocks{
-    "reduction by blocks", [](const AgreedCall& call) -> WhyNot {
-      return call.call.reduces ? why_no_blocks(call) : "no reduction";
-    }};
+const Algorithm reduction_by_blocks{"reduction by blocks", [](const AgreedCall& call) -> WhyNot {
+                                      return call.call.reduces ? why_no_blocks(call) : other_kind;
+                                    }};
 
 const Algorithm neighbours{"neighbours", [](const AgreedCall& call) -> WhyNot {
-                             return call.has_topology ? why_no_blocks(call) : "no neighbourhood";
+                             return call.has_topology ? why_no_blocks(call) : other_kind;
                            }};
 
-const Algorithm blocks{"blocks", [](const AgreedCall& call) -> WhyNot {
-                         return why_no_blocks(call);
-                       }};
+const Algorithm blocks{"blocks",
+                       [](const AgreedCall& call) -> WhyNot { return why_no_blocks(call); }};
 
 const Algorithm pairs{"long pairs", [](const AgreedCall& call) -> WhyNot {
-                        if (!call.call.has_own_counts) return "all members know all counts";
+                        if (!call.call.has_own_counts) return other_kind;
                         return call.encodes_pairs ? nullptr : "compression does not pay";
                       }};
 

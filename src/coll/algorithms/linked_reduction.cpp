@@ -1,6 +1,6 @@
 #include "coll/algorithms/linked_reduction.hpp"
 
-#include "coll/algorithms/algorithms.hpp"
+#include "coll/algorithms/conditions.hpp"
 #include "gpu/gpu.hpp"
 
 namespace mpress::engine {
@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t words_told = 6;
 
 WhyNot why_not(const AgreedCall& call) {
-  if (!call.call.reduces) return "no reduction";
+  if (!call.call.reduces) return other_kind;
   if (const WhyNot why = why_no_kernels(call)) return why;
   if (const WhyNot why = why_no_blocks(call)) return why;
   if (!call.team.is_linked()) return "members' GPUs do not reach each other";

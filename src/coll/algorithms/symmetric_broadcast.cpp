@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "coll/algorithms/algorithms.hpp"
+#include "coll/algorithms/conditions.hpp"
 #include "coll/even_piece.hpp"
 #include "coll/pieces.hpp"
 #include "gpu/joint_sum.hpp"
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t words_told = 6;
 
 WhyNot why_not(const AgreedCall& call) {
-  if (call.call.family != Family::bcast) return "no broadcast";
+  if (call.call.family != Family::bcast) return other_kind;
   if (const WhyNot why = why_no_kernels(call)) return why;
   if (call.bytes == 0 || call.bytes % broadcast_word_bytes != 0) return "not a number of words";
   if (!symmetric_move.why_not(call)) return "short enough for a symmetric move";
@@ -30,7 +30,8 @@ WhyNot why_not(const AgreedCall& call) {
 std::vector<std::int64_t> broadcast_parts(const AgreedCall& call) {
   const std::size_t words = call.bytes / broadcast_word_bytes;
   const auto owners = static_cast<std::size_t>(call.team.ranks - 1);
-  const std::size_t even = even_piece(words, owners, gpu::joint_sum::unit_elements(broadcast_word_bytes));
+  const std::size_t even =
+      even_piece(words, owners, gpu::joint_sum::unit_elements(broadcast_word_bytes));
   std::vector<std::int64_t> begins{0};
   std::size_t end = 0;
   for (int rank = 0; rank < call.team.ranks; ++rank) {

@@ -1,4 +1,4 @@
-#include "coll/algorithms/algorithms.hpp"
+#include "coll/algorithms/conditions.hpp"
 #include "coll/pieces.hpp"
 #include "gpu/joint_move.hpp"
 
@@ -10,7 +10,7 @@ constexpr std::size_t words_told = 6;
 /// Where counts are a member's own, each tells how long its longest block is, and all find whether
 /// those of all are short.
 WhyNot why_not(const AgreedCall& call) {
-  if (call.call.reduces) return "a reduction";
+  if (call.call.reduces) return other_kind;
   if (const WhyNot why = why_no_kernels(call)) return why;
   const int ranks = call.team.ranks;
   if (ranks < 2 || static_cast<unsigned>(ranks) > gpu::joint_move::most_members) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "coll/algorithms/algorithms.hpp"
+#include "coll/algorithms/conditions.hpp"
 #include "coll/even_piece.hpp"
 #include "coll/pieces.hpp"
 #include "gpu/joint.hpp"
@@ -66,7 +66,7 @@ std::vector<std::int64_t> rows_of(const AgreedCall& call, bool is_short) {
 }
 
 WhyNot why_not(const AgreedCall& call) {
-  if (!call.call.reduces) return "no reduction";
+  if (!call.call.reduces) return other_kind;
   if (const WhyNot why = why_no_kernels(call)) return why;
   if (!call.reduction) return "an operation or a type that mpress does not combine";
   const auto ranks = static_cast<std::size_t>(call.team.ranks);

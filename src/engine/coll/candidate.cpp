@@ -88,6 +88,26 @@ bool may_be_reproducible(const Job& job) {
   return job.config.reproducible || mpi::CommHints::any_reproducible();
 }
 
+Candidate candidate_by_size(const Job& job, const Collective& call, Form form, bool is_asked,
+                            std::size_t bytes, std::size_t all_bytes) {
+  const bool may_be_long = call.has_own_counts || bytes >= least_long(job);
+  // With what is shorter MPI is faster, wherever it lies.
+  Candidate found;
+  found.bytes = found.longest = bytes;
+  const Gains& gains = is_asked ? job.collectives.most : job.collectives.usual;
+  found.may_compress = gains.any() && may_be_long;
+  // A reduction takes two messages, and work between them, each of which waits for a turn where
+  // ranks share a device.
+  const std::size_t least =
+      call.reduces ? job.least_reduced_bytes : job.links.least_bytes_between_devices;
+  const bool are_served = call.reduces ? job.collectives.reductions : job.collectives.on_devices;
+  const bool is_long = call.has_own_counts || bytes >= least;
+  found.is_short = !is_long && call.reduces && all_bytes > 0 && form == Form::blocking;
+  found.may_be_on_devices =
+      are_served && (is_long || (found.is_short && may_have_kernels(job.config)));
+  return found;
+}
+
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
   if (!operands.known || job.config.is_disabled(call.family)) return {};
   const bool is_kept = is_reproducible(job, call, operands);
@@ -109,22 +129,10 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
     blocks = block_bytes(operands);
   }
   const std::size_t bytes = blocks.mean;
+  Candidate found =
+      candidate_by_size(job, call, form, operands.asked.has_value(), bytes, all_bytes);
   const bool may_be_long = call.has_own_counts || bytes >= least_long(job);
-  // With what is shorter MPI is faster, wherever it lies.
-  Candidate found;
-  found.bytes = bytes;
   found.longest = blocks.longest;
-  const Gains& gains = operands.asked ? job.collectives.most : job.collectives.usual;
-  found.may_compress = gains.any() && may_be_long;
-  // A reduction takes two messages, and work between them, each of which waits for a turn where
-  // ranks share a device.
-  const std::size_t least =
-      call.reduces ? job.least_reduced_bytes : job.links.least_bytes_between_devices;
-  const bool are_served = call.reduces ? job.collectives.reductions : job.collectives.on_devices;
-  const bool is_long = call.has_own_counts || bytes >= least;
-  found.is_short = !is_long && call.reduces && all_bytes > 0 && form == Form::blocking;
-  found.may_be_on_devices =
-      are_served && (is_long || (found.is_short && may_have_kernels(job.config)));
   found.is_reproducible = is_kept && job.chunks.is_open();
   // Members that ask for different codecs get an error also where nothing would be compressed.
   const bool is_compared =

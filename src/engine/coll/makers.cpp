@@ -34,15 +34,15 @@ std::unique_ptr<CollectiveOperation> make_neighbours(const CallHere& here, mpi::
 }
 
 constexpr Maker makers[] = {
-    {offer<JointMovement>, nullptr, true},    // symmetric_move
-    {offer<JointBroadcast>, nullptr, true},   // symmetric_broadcast
-    {offer<JointReduction>, nullptr, true},   // symmetric_reduction
-    {offer<LinkedReduction>, nullptr},        // linked_reduction
-    {nullptr, make<ReducedCall>},             // reduction_by_blocks
-    {nullptr, make_neighbours},               // neighbours
-    {nullptr, make<ServedCall>},              // blocks
-    {nullptr, nullptr},                       // pairs: see make_pairs_operation()
-    {nullptr, nullptr},                       // mpi
+    {offer<JointMovement>, nullptr, true},   // symmetric_move
+    {offer<JointBroadcast>, nullptr, true},  // symmetric_broadcast
+    {offer<JointReduction>, nullptr, true},  // symmetric_reduction
+    {offer<LinkedReduction>, nullptr},       // linked_reduction
+    {nullptr, make<ReducedCall>},            // reduction_by_blocks
+    {nullptr, make_neighbours},              // neighbours
+    {nullptr, make<ServedCall>},             // blocks
+    {nullptr, nullptr},                      // pairs: see make_pairs_operation()
+    {nullptr, nullptr},                      // mpi
 };
 static_assert(std::size(makers) == static_cast<std::size_t>(AlgorithmId::count_));
 

@@ -63,7 +63,7 @@ CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
 }
 
 schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& shape,
-                           const Context& context) {
+                           const Context& context, double* seconds) {
   const CollectiveCosts& costs = job.collective_costs;
   const bool is_encoded = shape.compresses && shape.spec.codec != Codec::none;
   policy::CollectiveCosts here = costs.host;
@@ -79,8 +79,16 @@ schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& sha
     }
   }
   const double wire_per_raw = is_encoded ? expected_wire_per_raw(shape.spec) : 1;
-  return context.method_choice()(op, shape.bytes, context.hosts(), here, wire_per_raw,
-                                 job.config.algorithms[static_cast<std::size_t>(op)]);
+  const schedule::Method method =
+      context.method_choice()(op, shape.bytes, context.hosts(), here, wire_per_raw,
+                              job.config.algorithms[static_cast<std::size_t>(op)]);
+  if (seconds) {
+    *seconds = compute([&] {
+      const double bytes = wire_per_raw * static_cast<double>(shape.bytes);
+      return policy::collective_seconds(method, op, bytes, context.hosts(), here);
+    });
+  }
+  return method;
 }
 
 }  // namespace mpress::engine

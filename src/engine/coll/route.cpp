@@ -19,13 +19,7 @@
 namespace mpress::engine {
 namespace {
 
-/// By what all members have agreed on: a codec, and who shares a host.
-bool may_pay(const Job& job, const Context& context, const Spec& spec) {
-  const Gains& gains = job.collectives.of(spec);
-  return context.hosts().count() > 1 ? gains.between : gains.within;
-}
-
-/// The same of pairs, of which nobody tells which codec a call asks for.
+/// May encoding pairs pay? Nobody tells which codec a call asks for.
 bool may_pay_pairs(const Job& job, const Context& context, const Operands& operands) {
   if (!operands.asked) return may_pay(job, context, context.spec().value_or(job.config.spec));
   const Gains& gains = job.collectives.most;
@@ -45,6 +39,11 @@ void note_devices(Job& job, const Operands& operands, Context::Mode& mode) {
 }
 
 }  // namespace
+
+bool may_pay(const Job& job, const Context& context, const Spec& spec) {
+  const Gains& gains = job.collectives.of(spec);
+  return context.hosts().count() > 1 ? gains.between : gains.within;
+}
 
 Context& context_of(Job& job, const Candidate& candidate, Form form) {
   return *(form == Form::immediate ? job.contexts.of(candidate.comm)
@@ -99,6 +98,7 @@ Routing::Routing(Job& job, const Collective& call, Form form, const Operands& op
   known.form = form;
   known.bytes = candidate.bytes;
   known.longest = candidate.longest;
+  known.is_long_enough = call.has_own_counts || candidate.bytes >= least_long(job);
   known.is_short = candidate.is_short;
   known.is_reproducible = candidate.is_reproducible;
 }

@@ -66,6 +66,14 @@ bool may_be_reproducible(const Job& job);
 /// Says once that a reduction does not have what was asked for; the first member does.
 void tell_unserved(const Job& job, const Operands& operands, const std::string& why);
 
+/// What the size of a call tells. `bytes`: of a block; `all_bytes`: of a reduction, of all that a
+/// rank brings. `is_asked`: for by a call of mpress's own interface.
+Candidate candidate_by_size(const Job& job, const Collective& call, Form form, bool is_asked,
+                            std::size_t bytes, std::size_t all_bytes);
+
+/// By a codec, and by who shares a host, as all members have agreed.
+bool may_pay(const Job& job, const Context& context, const Spec& spec);
+
 /// Local: no other rank is asked, and nothing begins.
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);
 

@@ -1,0 +1,33 @@
+// What several algorithms ask of a call.
+#pragma once
+
+#include "coll/algorithm.hpp"
+
+namespace mpress::engine {
+
+/// Why kernels of all members serve no such call; null: they may. Members start persistent calls in
+/// any order, so those cannot be agreed on.
+inline WhyNot why_no_kernels(const AgreedCall& call) {
+  if (!call.team.may_have_kernels) return "MPRESS_LINK=mpi";
+  if (call.is_reproducible) return "sums of the same bits in any order of the ranks";
+  if (call.form == Form::persistent) return "a persistent call";
+  if (call.has_topology) return "a neighbourhood";
+  if (call.team.hosts > 1) return "several hosts";
+  if (!call.team.has_shared_memory) return "no memory that all members' GPUs reach";
+  if (!call.encodes && !call.on_devices) return "no GPU buffers, or too short for links";
+  if (call.encodes && (call.codec != Codec::none || !call.team.may_see_devices)) {
+    return "its data may be encoded";
+  }
+  return nullptr;
+}
+
+/// Why no messages of mpress's serve all of a call; null: they may.
+inline WhyNot why_no_blocks(const AgreedCall& call) {
+  if (!call.encodes && !call.on_devices) {
+    return call.is_long_enough ? "compression does not pay" : "shorter than the threshold";
+  }
+  if (call.is_short && !call.encodes) return "too short for messages";
+  return nullptr;
+}
+
+}  // namespace mpress::engine

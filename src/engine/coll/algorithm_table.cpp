@@ -1,0 +1,129 @@
+#include "engine/coll/algorithm_table.hpp"
+
+#include <cstddef>
+#include <vector>
+
+#include "coll/algorithm.hpp"
+#include "core/json_number.hpp"
+#include "core/size_ranges.hpp"
+#include "engine/coll/agreed.hpp"
+#include "engine/coll/blocks/blocks.hpp"
+#include "engine/coll/route.hpp"
+#include "mpi/job/context.hpp"
+#include "mpi/job/job.hpp"
+
+namespace mpress::engine {
+namespace {
+
+constexpr std::size_t most = std::size_t{1} << 30;
+
+struct Call {
+  const char* name;
+  Collective collective;
+};
+
+constexpr Call calls[] = {
+    {"MPI_Bcast", {trace::Op::bcast, Family::bcast, false, true}},
+    {"MPI_Scatter", {trace::Op::scatter, Family::scatter}},
+    {"MPI_Gather", {trace::Op::gather, Family::gather}},
+    {"MPI_Allgather", {trace::Op::allgather, Family::allgather, false, true}},
+    {"MPI_Alltoall", {trace::Op::alltoall, Family::alltoall}},
+    {"MPI_Allreduce", {trace::Op::allreduce, Family::allreduce, false, false, true}},
+    {"MPI_Reduce", {trace::Op::reduce, Family::reduce, false, false, true}},
+    {"MPI_Reduce_scatter_block",
+     {trace::Op::reduce_scatter_block, Family::reduce_scatter, false, false, true}},
+};
+
+/// What is decided about a call of one size.
+struct Prediction {
+  AlgorithmId algorithm;
+  schedule::Method method;  ///< of messages
+  double seconds;           ///< that these take on the links; 0: not known
+  std::vector<WhyNot> refusals;  ///< of the algorithms before that one
+
+  bool is_like(const Prediction& other) const {
+    return algorithm == other.algorithm && method.algorithm == other.method.algorithm &&
+           refusals == other.refusals;
+  }
+};
+
+/// `bytes`: of a block, of a broadcast's data, or of what a member brings to a reduction.
+Prediction decide(Job& job, Context& team, const Collective& call, bool on_devices,
+                  std::size_t bytes) {
+  const auto ranks = static_cast<std::size_t>(team.size());
+  const std::size_t block = call.reduces ? bytes / ranks : bytes;
+  const Candidate candidate =
+      candidate_by_size(job, call, Form::blocking, false, block, call.reduces ? bytes : 0);
+  const Spec spec = team.spec().value_or(job.config.spec);
+  AgreedCall agreed{.call = call, .team = facts_of(job, team)};
+  agreed.bytes = agreed.longest = block;
+  agreed.is_long_enough = block >= least_long(job);
+  agreed.is_short = candidate.is_short;
+  if (call.reduces) {
+    agreed.reduction = {codec::Combine::sum, ElementType::f32, bytes / sizeof(float), 1};
+  }
+  agreed.is_reproducible = call.reduces && team.is_reproducible();
+  agreed.codec = spec.codec;
+  agreed.encodes = (candidate.may_compress && may_pay(job, team, spec)) || agreed.is_reproducible;
+  agreed.on_devices = on_devices && candidate.may_be_on_devices;
+  Prediction found{first_that_applies(agreed), {}, 0, {}};
+  if (job.config.is_disabled(call.family)) found.algorithm = AlgorithmId::mpi;
+  for (AlgorithmId id{}; id != found.algorithm; id = next(id)) {
+    found.refusals.push_back(algorithm(id).why_not(agreed));
+  }
+  const bool goes_by_messages = found.algorithm == AlgorithmId::blocks ||
+                                found.algorithm == AlgorithmId::reduction_by_blocks;
+  if (goes_by_messages) {
+    found.method = method_of(job, schedule_op(call), {block, agreed.encodes, on_devices, spec},
+                             team, &found.seconds);
+  }
+  return found;
+}
+
+std::string text_of(const Prediction& first, std::size_t begin, const Prediction& last,
+                    std::size_t end) {
+  std::string refusals;
+  for (std::size_t i = 0; i < first.refusals.size(); ++i) {
+    const WhyNot why = first.refusals[i];
+    if (!why || why == other_kind) continue;
+    refusals += std::string(refusals.empty() ? "" : ", ") + "{\"algorithm\": \"" +
+                algorithms()[i].name + "\", \"why_not\": \"" + why + "\"}";
+  }
+  const char* const schedule =
+      first.method.algorithm == schedule::Algorithm::none ? "" : name(first.method.algorithm);
+  return "{\"first\": " + std::to_string(begin) + ", \"last\": " + std::to_string(end) +
+         ", \"algorithm\": \"" + algorithm(first.algorithm).name + "\", \"schedule\": \"" +
+         schedule + "\", \"refusals\": [" + refusals + "], \"seconds\": [" +
+         json_number(first.seconds) + ", " + json_number(last.seconds) + "]}";
+}
+
+}  // namespace
+
+std::string algorithm_table(Job& job) {
+  std::string text = "\"calls\": [";
+  Context* const team = job.contexts.world().get();
+  if (!team || !team->is_ready()) return text + "]";
+  const char* between = "";
+  for (const bool on_devices : {false, true}) {
+    if (on_devices && !may_see_devices(job, *team)) continue;
+    for (const Call& call : calls) {
+      const auto at = [&](std::size_t bytes) {
+        return decide(job, *team, call.collective, on_devices, bytes);
+      };
+      text += std::string(between) + "\n {\"call\": \"" + call.name + "\", \"memory\": \"" +
+              (on_devices ? "device" : "host") + "\", \"ranges\": [";
+      between = ",";
+      const auto ranges = size_ranges(sizeof(float), most, sizeof(float), at);
+      for (std::size_t i = 0; i < ranges.size(); ++i) {
+        const bool is_last = i + 1 == ranges.size();
+        const std::size_t end = is_last ? most : ranges[i + 1].first - sizeof(float);
+        text += (i > 0 ? ",\n  " : "\n  ") +
+                text_of(ranges[i].decision, ranges[i].first, at(end), end);
+      }
+      text += "]}";
+    }
+  }
+  return text + "]";
+}
+
+}  // namespace mpress::engine
