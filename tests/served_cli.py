@@ -140,8 +140,9 @@ def serve(connection: socket.socket) -> None:
     from mpress import cli
 
     # Typer makes all commands anew for each command line: that would take longer than most of them.
-    cli.app = typer.main.get_command(cli.app)
-    _warm_up(cli.app)
+    command = typer.main.get_command(cli.application())
+    _warm_up(command)
+    cli.application = lambda _: command
     gc.collect()
     gc.freeze()  # forks look for garbage among what is theirs
     while True:

@@ -166,7 +166,7 @@ TOP = {  # but for what is built, and what programs make
 SETTING = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=")
 LAUNCHERS = ("mpiexec", "srun")
 COMPILERS = ("mpicc", "nvcc")
-COMMAND = typer.main.get_command(cli.app)
+COMMAND = typer.main.get_command(cli.application())
 
 
 def command_lines(text: str) -> list[list[str]]:

@@ -17,11 +17,11 @@ Messages and collective calls of mpi4py's, each with a codec:
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from mpress._codec import Codec, CorruptPayload, Encoded, InexactSum, codec
 from mpress._core import build_info as _build_info
-from mpress._device import DeviceArray
 
 if _TYPE_CHECKING:
+    from mpress._codec import Codec, CorruptPayload, Encoded, InexactSum, codec
+    from mpress._device import DeviceArray
     from mpress.comm import Communicator, Outcome, PersistentRequest, Request
 
 __version__: str = _build_info()["version"]
@@ -41,9 +41,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _Any:
-    """What needs MPI comes when it is asked for: codecs alone start none."""
+    """Each name comes when it is asked for: codecs start no MPI, `mpress run` needs no NumPy."""
     if name in ("Communicator", "Outcome", "PersistentRequest", "Request"):
-        from mpress import comm
+        from mpress import comm as module
+    elif name == "DeviceArray":
+        from mpress import _device as module
+    elif name in __all__:
+        from mpress import _codec as module
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(module, name)
+    return value
 
-        return getattr(comm, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,15 +7,12 @@ run and never need to close them, so whatever an aborted job left behind can be 
 from __future__ import annotations
 
 import os
-import socket
 import struct
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from mpress import links
 
@@ -162,8 +159,12 @@ def read_record(path: str | Path) -> Record:
     if header_bytes != _HEADER.size or row_bytes != _ROW.size:
         raise RecordError(f"{path}: a record of another version of mpress")
     whole = min(capacity, (len(data) - header_bytes) // row_bytes)
-    table = np.frombuffer(data, ("<u8", _ROW.size // 8), whole, header_bytes)  # most are unused
-    rows = [_row(rank, fields) for fields in table[table[:, 0] != 0].tolist()]
+    table = memoryview(data)[header_bytes : header_bytes + whole * row_bytes].cast("Q")
+    width = row_bytes // 8
+    keys = table[::width].tolist()  # 0 of rows that are unused, as most are
+    rows = [
+        _row(rank, table[i * width : (i + 1) * width].tolist()) for i, key in enumerate(keys) if key
+    ]
     texts = (text_of(host), text_of(settings), text_of(mpi), text_of(profile))
     return Record(rank, size, pid, *texts, text_of(said).splitlines(), bool(simulated),
                   bool(aware), started, finished, rows)  # fmt: skip
@@ -189,7 +190,7 @@ def dead_ranks(directory: str | Path) -> list[int]:
             record = read_record(path)
         except (RecordError, OSError):
             continue
-        if record.host != socket.gethostname() or record.size == 0 or record.finished_ns:
+        if record.host != os.uname().nodename or record.size == 0 or record.finished_ns:
             continue
         try:
             os.kill(record.pid, 0)

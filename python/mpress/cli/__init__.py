@@ -4,28 +4,45 @@ Whatever the user got wrong is one sentence on standard error and exit status 2.
 """
 
 import sys
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from mpress import _core
-from mpress.cli import bench, info, inspect, report, run, simulate, tune
 from mpress.cli.errors import UserError
 
-app = typer.Typer(
-    name="mpress",
-    help="MPI programs exchange floating-point data compressed on the fly.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
-app.command("report")(report.report)
-app.command("inspect")(inspect.inspect)
-app.add_typer(bench.app, name="bench")
-app.command("tune")(tune.tune_machine)
-app.command("simulate")(simulate.simulate)
-app.command("info")(info.info)
+# Of each command: what there is in the module of its name, and settings of typer's.
+_COMMANDS = {
+    "run": ("run", {"context_settings": {"allow_interspersed_args": False}}),
+    "report": ("report", {}),
+    "inspect": ("inspect", {}),
+    "bench": ("app", {}),
+    "tune": ("tune_machine", {}),
+    "simulate": ("simulate", {}),
+    "info": ("info", {}),
+}
+
+
+def application(names: Iterable[str] = _COMMANDS) -> typer.Typer:
+    """The command line with these commands: each loads what it needs, and `run` little."""
+    app = typer.Typer(
+        name="mpress",
+        help="MPI programs exchange floating-point data compressed on the fly.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_check_environment)
+    for name in names:
+        attribute, settings = _COMMANDS[name]
+        found = getattr(import_module(f"mpress.cli.{name}"), attribute)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name, **settings)(found)
+    return app
 
 
 def _print_version(asked_for: bool) -> None:
@@ -34,7 +51,6 @@ def _print_version(asked_for: bool) -> None:
         raise typer.Exit()
 
 
-@app.callback()
 def _check_environment(
     _: Annotated[
         bool,
@@ -52,6 +68,7 @@ def _check_environment(
 def main() -> None:
     """Entry point of `mpress`."""
     try:
+        app = application([name for name in _COMMANDS if sys.argv[1:2] == [name]] or _COMMANDS)
         sys.exit(app(standalone_mode=False))
     except UserError as error:
         # Ranks that mpress started may have said it.

@@ -7,8 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mpress import _core, cuda_bench
-from mpress.p2p import jobs
+from mpress import _core
 
 
 class UserError(Exception):
@@ -35,6 +34,8 @@ def checked_device(name: str) -> bool:
     """Whether `--device` asks for a GPU, which there is."""
     if name not in ("cpu", "cuda"):
         raise UserError(f"--device {name!r}: expected cpu or cuda")
+    from mpress import cuda_bench
+
     if name == "cuda" and not cuda_bench.available():
         built = _core.build_info()["cuda"]
         why = "no GPU was found" if built else "this mpress was built without CUDA"
@@ -44,6 +45,8 @@ def checked_device(name: str) -> bool:
 
 def checked_transport(name: str) -> str:
     """One of jobs.TRANSPORTS."""
+    from mpress.p2p import jobs
+
     if name not in jobs.TRANSPORTS:
         raise UserError(f"--transport {name!r}: expected mpi, shm or tcp")
     return name
@@ -51,6 +54,8 @@ def checked_transport(name: str) -> str:
 
 def checked_link(name: str | None) -> str | None:
     """One of jobs.LINKS, or None."""
+    from mpress.p2p import jobs
+
     if name is not None and name not in jobs.LINKS:
         raise UserError(f"--link {name!r}: expected one of {', '.join(jobs.LINKS)}")
     return name

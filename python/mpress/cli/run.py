@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from mpress import _core, timeline, trace
+from mpress import _core, trace
 from mpress.cli import launch, mpis
 from mpress.cli.errors import UserError, checked_bytes, checked_output, checked_spec
 
@@ -82,7 +81,7 @@ def run(
     library = launch.required_preload_library()
     executable = launch.find_program(program[0])
     launcher = launch.find_mpiexec(mpiexec, program) if ranks is not None else []
-    environment = {"LD_PRELOAD": _preload(library), "MPRESS_JOB": secrets.token_hex(16)}
+    environment = {"LD_PRELOAD": _preload(library), "MPRESS_JOB": os.urandom(16).hex()}
     if codec is not None:
         environment["MPRESS_CODEC"] = checked_spec("--codec", codec)
     if force:
@@ -290,6 +289,8 @@ def _write_report(
 
 
 def _write_timeline(file: Path, records: Path, program: list[str], status: int) -> None:
+    from mpress import timeline
+
     about = {
         "command": program,
         "exit_status": status,
