@@ -239,7 +239,6 @@ class Outcomes(unittest.TextTestResult):
 
 def main(tests, outcomes, place, *modules):
     sys.path.insert(0, tests)
-    sys.dont_write_bytecode = True
     # GPU packages that happen to be installed are not what is tested here.
     sys.modules["numba"] = None
     if "device" in place:
