@@ -180,35 +180,36 @@ std::uint64_t longest(const std::vector<std::uint64_t>& begins) {
 /// Those of the host have no long lines.
 bool has_long_lines(Place place) { return place == Place::device; }
 
+/// Of where elements lie and whether in place, all pairs with each other and with all else.
 template <class T>
 void all_goals(Place place, unsigned number) {
   Members members(place, number, 1 << 20, has_long_lines(place));
   const std::size_t brief = joint::most_brief / sizeof(T), most = joint::most_in_lines / sizeof(T);
+  bool is_odd = false;
   for (const std::size_t count :
        {std::size_t{1}, std::size_t{7}, std::size_t{1000}, brief, brief + 1, std::size_t{50'001},
         most, most + 1, (1 << 20) / sizeof(T)}) {
+    is_odd = !is_odd;
     for (const bool in_place : {false, true}) {
-      for (const std::size_t skew : {0, 1}) {
-        if (skew > 0 && count * sizeof(T) == 1 << 20) continue;
-        for (const bool in_lines : {false, true}) {
-          Case one{.in_place = in_place, .in_lines = in_lines, .skew = skew};
-          if (!in_lines || members.may_go_in_lines(count * sizeof(T), false)) {
-            members.combine<T>(one, one_part(count));
-            one.goal = Goal::root;
-            members.combine<T>(one, one_part(count));
-          }
-          const std::size_t part = longest(parts(count, number)) * sizeof(T);
-          if (!in_lines || members.may_go_in_lines(part, true)) {
-            one.goal = Goal::all;
-            one.gathers = true;
-            members.combine<T>(one, parts(count, number));
-          }
-          if (!in_lines || members.may_go_in_lines(part, false)) {
-            one.goal = Goal::each;
-            one.gathers = false;
-            one.in_place = false;
-            members.combine<T>(one, parts(count, number));
-          }
+      const std::size_t skew = in_place == is_odd && count * sizeof(T) < 1 << 20;
+      for (const bool in_lines : {false, true}) {
+        Case one{.in_place = in_place, .in_lines = in_lines, .skew = skew};
+        if (!in_lines || members.may_go_in_lines(count * sizeof(T), false)) {
+          members.combine<T>(one, one_part(count));
+          one.goal = Goal::root;
+          members.combine<T>(one, one_part(count));
+        }
+        const std::size_t part = longest(parts(count, number)) * sizeof(T);
+        if (!in_lines || members.may_go_in_lines(part, true)) {
+          one.goal = Goal::all;
+          one.gathers = true;
+          members.combine<T>(one, parts(count, number));
+        }
+        if (!in_lines || members.may_go_in_lines(part, false)) {
+          one.goal = Goal::each;
+          one.gathers = false;
+          one.in_place = false;
+          members.combine<T>(one, parts(count, number));
         }
       }
     }
