@@ -2,8 +2,8 @@
 
     mpiexec -n N python mpi4py_suite.py TESTS OUTCOMES PLACE MODULE...
 
-PLACE is host, few, device, communicator or device-communicator. A module's name may be followed by
-a point and a pattern for the names of its cases.
+PLACE is host, device, communicator or device-communicator; `few-` in front of it leaves out types
+of elements. A module's name may be followed by a point and a pattern for the names of its cases.
 
 TESTS is the folder `test` of mpi4py's source distribution. OUTCOMES/rank-R.jsonl gets a line a
 test, [id, outcome], written when the test ends; a subtest that fails gets a line of its own.
@@ -12,9 +12,10 @@ The suite's messages are of a few elements. To make frames of them, the modules 
 arrays in which each element stands for a block of BLOCK equal ones: the tests' own code sizes,
 fills and checks them.
 
-With `few`, all arrays are of TYPECODES: others differ to MPI alone. With `device`, all are CuPy's
-besides, each rank's on a GPU of its own where there are enough. With `communicator` and
-`device-communicator`, what the cases call is mpress.Communicator, their duplicates and grids too.
+But with `host`, all arrays are of TYPECODES, or with `few-` those that are not scaled of
+FEW_TYPECODES: others differ to MPI alone. With `device`, all are CuPy's besides, each rank's on a
+GPU of its own where there are enough. With `communicator` and `device-communicator`, what the cases
+call is mpress.Communicator, their duplicates and grids too.
 """
 
 import importlib
@@ -29,13 +30,14 @@ SCALED = ("test_p2p_buf", "test_p2p_buf_matched", "test_p2p_buf_part")
 BLOCK = 300
 # Integers stay raw; how Python holds the arrays is nothing to MPI.
 TYPECODES = "ifdFD"
+FEW_TYPECODES = "ifD"  # elements of 4 and 8 bytes, alone and in pairs
 HOST = ("ArrayArray", "ArrayNumPy")
 DEVICE = ("GPUArrayCuPy",)
 
 
-def few_types_of(base):
-    """The suite's array class `base`, of TYPECODES alone."""
-    typemap = {code: kind for code, kind in base.TypeMap.items() if code in TYPECODES}
+def few_types_of(base, codes=TYPECODES):
+    """The suite's array class `base`, of those types alone."""
+    typemap = {code: kind for code, kind in base.TypeMap.items() if code in codes}
     return type(base.__name__, (base,), {"TypeMap": typemap})
 
 
@@ -106,10 +108,10 @@ class Flat:
         cupy.cuda.get_current_stream().synchronize()
 
 
-def on_device(base):
+def on_device(base, codes):
     """The suite's array class `base` of a GPU."""
 
-    class OnDevice(few_types_of(base)):
+    class OnDevice(few_types_of(base, codes)):
         @property
         def flat(self):
             return Flat(super().flat)
@@ -117,12 +119,12 @@ def on_device(base):
     return OnDevice
 
 
-def use_few_types():
+def use_few_types(codes):
     arrayimpl = importlib.import_module("arrayimpl")
-    arrayimpl.ArrayBackends[:] = map(few_types_of, arrayimpl.ArrayBackends)
+    arrayimpl.ArrayBackends[:] = [few_types_of(base, codes) for base in arrayimpl.ArrayBackends]
 
 
-def use_devices():
+def use_devices(codes):
     """Lets the suite know of CuPy's arrays alone."""
     import cupy
     from mpi4py import MPI
@@ -130,7 +132,7 @@ def use_devices():
     cupy.cuda.Device(MPI.COMM_WORLD.rank % cupy.cuda.runtime.getDeviceCount()).use()
     arrayimpl = importlib.import_module("arrayimpl")
     backends = [getattr(arrayimpl, name) for name in DEVICE]
-    arrayimpl.ArrayBackends[:] = map(on_device, backends)
+    arrayimpl.ArrayBackends[:] = [on_device(base, codes) for base in backends]
     # What MPIs cannot do with such arrays by themselves is tested too.
     importlib.import_module("mpiunittest").is_mpi_gpu = lambda *_: False
     # The space for buffered sends is the host's.
@@ -239,10 +241,11 @@ class Outcomes(unittest.TextTestResult):
 
 def main(tests, outcomes, place, *modules):
     sys.path.insert(0, tests)
+    codes = FEW_TYPECODES if "few" in place else TYPECODES
     # GPU packages that happen to be installed are not what is tested here.
     sys.modules["numba"] = None
     if "device" in place:
-        use_devices()
+        use_devices(codes)
     else:
         sys.modules["cupy"] = None
     from mpi4py import MPI
@@ -251,8 +254,8 @@ def main(tests, outcomes, place, *modules):
         import mpress
 
         mpress.Communicator(MPI.COMM_WORLD)  # all ranks start mpress
-    if place in ("few", "communicator"):
-        use_few_types()
+    if place != "host" and "device" not in place:
+        use_few_types(codes)
     scaled = None
     with open(Path(outcomes) / f"rank-{MPI.COMM_WORLD.rank}.jsonl", "w") as file:
         runner = unittest.TextTestRunner(

@@ -153,7 +153,8 @@ def all_passed(folder, ranks, least, done):
     ],
 )
 def test_own_suite(ranks, names, least, mpirun, mpi4py_env, tests_of_mpi4py, tmp_path):  # noqa: F811
-    args = [RUNNER, tests_of_mpi4py, tmp_path, "communicator", *(f"test_{name}" for name in names)]
+    place = "few-communicator" if names is FEW else "communicator"
+    args = [RUNNER, tests_of_mpi4py, tmp_path, place, *(f"test_{name}" for name in names)]
     env = {**mpi4py_env, **FORCED, "MPRESS_THRESHOLD": "0"}
     done = mpirun(ranks, sys.executable, args, env, timeout=300)
     assert done.status == 0, done.output
@@ -176,8 +177,8 @@ def test_own_suite_on_gpus(
     """Under `mpress run`, as that reports what was compressed."""
     options = (*RUN_FORCED, "--mpiexec", os.fspath(mpi.mpiexec))
     env = {**cupy_env, "MPRESS_CHUNK": "4K"}
-    names = [f"test_{name}" for name in names]
-    args = [RUNNER, tests_of_mpi4py, tmp_path, "device-communicator", *names]
+    place = "few-device-communicator" if names is ON_GPUS else "device-communicator"
+    args = [RUNNER, tests_of_mpi4py, tmp_path, place, *(f"test_{name}" for name in names)]
     done = mpress_run(2, sys.executable, args, options=options, env=env, timeout=600)
     assert done.status == 0, done.output
     all_passed(tmp_path, 2, least, done)

@@ -116,7 +116,8 @@ def test_own_suite(ranks, modules, tests_of_mpi4py, mpi, mpi4py_env, mpirun, mpr
 
     def run(launch, folder, **options):
         (tmp_path / folder).mkdir()
-        args = [RUNNER, tests_of_mpi4py, tmp_path / folder, "few" if modules else "host", *names]
+        place = "few-host" if modules else "host"
+        args = [RUNNER, tests_of_mpi4py, tmp_path / folder, place, *names]
         return launch(ranks, sys.executable, args, env=env, timeout=timeout, **options)
 
     plain = run(mpirun, "plain")
@@ -152,7 +153,8 @@ def test_own_suite_on_gpus(
 ):
     options = (*FORCED, "--mpiexec", os.fspath(mpi.mpiexec))
     env = {**cupy_env, "MPRESS_CHUNK": "4K"}
-    args = [RUNNER, tests_of_mpi4py, tmp_path, "device", *(f"test_{m}" for m in modules)]
+    place = "few-device" if modules is FEW_OF_ARRAYS else "device"
+    args = [RUNNER, tests_of_mpi4py, tmp_path, place, *(f"test_{m}" for m in modules)]
     done = mpress_run(ranks, sys.executable, args, options=options, env=env, timeout=600)
     assert done.status == 0, done.output
     for ended in outcomes(tmp_path, ranks):
