@@ -125,16 +125,22 @@ def test_calls_with_a_stream(ways, api_program, mpirun, simulated_gpu):
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
 
 
-@pytest.mark.parametrize("settings", [{}, {"MPRESS_PROGRESS": "thread"}], ids=["alone", "thread"])
-@pytest.mark.parametrize("dies", [None, 0, 1])
+@pytest.mark.parametrize(
+    ("dies", "progress"),
+    [
+        *((dies, "calls") for dies in (None, 0, 1)),
+        *((dies, "thread") for dies in (None, 0)),
+        pytest.param(1, "thread", marks=pytest.mark.extended),
+    ],
+)
 def test_calls_that_devices_serve_in_a_stream(
-    dies, settings, mpi, api_program, mpirun, simulated_gpu
+    dies, progress, mpi, api_program, mpirun, simulated_gpu
 ):
     """They return before the stream gets to them. Where a member's device fails, the others' stop
     waiting for it."""
-    if settings and mpi.name == "abi":
+    if progress == "thread" and mpi.name == "abi":
         pytest.skip("which has no way to look at requests from several threads")
-    env = {**simulated_gpu, **settings, "MPRESS_LINK": "peer"}
+    env = {**simulated_gpu, "MPRESS_PROGRESS": progress, "MPRESS_LINK": "peer"}
     arguments = [] if dies is None else [str(dies)]
     done = mpirun(2, api_program("stream_order"), arguments, env)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output

@@ -75,9 +75,17 @@ def test_a_killed_rank_ends_the_job(options, gpus, mpress_run, tmp_path):
     assert comes_true(lambda: gpus.used_memory() == used), (used, gpus.used_memory())
 
 
-@pytest.mark.parametrize("spare", [0, 4 << 20])
-@pytest.mark.parametrize("begin", ["cold", "warm"])
-@pytest.mark.parametrize("options", [RAW, ENCODED], ids=["raw", "encoded"])
+@pytest.mark.parametrize(
+    ("options", "begin", "spare"),
+    [
+        # All pairs of two of the three.
+        (RAW, "cold", 0), (RAW, "warm", 4 << 20), (ENCODED, "cold", 4 << 20), (ENCODED, "warm", 0),
+        *(pytest.param(*one, marks=pytest.mark.extended) for one in (
+            (RAW, "cold", 4 << 20), (RAW, "warm", 0), (ENCODED, "cold", 0),
+            (ENCODED, "warm", 4 << 20),
+        )),
+    ],
+)  # fmt: skip
 def test_a_program_that_leaves_no_memory(options, begin, spare, gpus, mpress_run):
     if begin == "cold" and gpus.is_real:
         spare += FIRST_USE * (2 if len(gpus.used_memory()) == 1 else 1)
