@@ -97,7 +97,8 @@ def test_codecs(bench):
 
 
 @pytest.mark.parametrize("points, extent, depth, grid, cells", [
-    (5, 9, 1, "2x2", 4 * 9), (5, 9, 3, "4x1", 6 * 9 + 6 * 2), (9, 6, 2, "2x2", 8 * 6 + 16),
+    pytest.param(5, 9, 1, "2x2", 4 * 9, marks=pytest.mark.extended),
+    (5, 9, 3, "4x1", 6 * 9 + 6 * 2), (9, 6, 2, "2x2", 8 * 6 + 16),
     (7, 5, 1, "1x2x2", 4 * 25), (27, 5, 2, "4x1x1", 2 * 50 + 2 * 4 * 20 + 8 * 8),
 ])  # fmt: skip
 def test_halos(points, extent, depth, grid, cells, bench):

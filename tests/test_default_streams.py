@@ -29,7 +29,11 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+# Extended: as it is in chunks, and in the test below.
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(x, marks=pytest.mark.extended if x == "MPI, encoded" else ()) for x in WAYS],
+)
 def test_what_has_returned_is_sent(way, mpi, mpi_program, mpress_run, simulated_gpu):
     options, env = WAYS[way]
     if mpi.name == "abi" and "MPRESS_PROGRESS" in env:

@@ -47,14 +47,14 @@ def draw(mpi, mpirun, mpi4py_env, simulated_gpu, tmp_path):
     return run
 
 
-@pytest.mark.parametrize(("ranks", "examples"), [(1, 40), (3, 60), (8, 25)])
+@pytest.mark.parametrize(("ranks", "examples"), [(1, 40), (3, 40), (8, 12)])
 def test_random_calls(ranks, examples, draw):
     draw(ranks, ranks, examples, None, ranks == 3)
 
 
 @pytest.mark.parametrize("link", LINKS)
 def test_random_calls_on_devices(link, draw):
-    draw(4, 10 + LINKS.index(link), 30, link)
+    draw(4, 10 + LINKS.index(link), 20, link)
 
 
 @pytest.mark.extended

@@ -18,8 +18,7 @@ CODECS = {
         ("auto", "1M"),
         ("forced", "0"),
         ("forced", "4096"),
-        pytest.param("forced", "64K", marks=pytest.mark.extended),
-        ("forced", "256K"),
+        *(pytest.param("forced", x, marks=pytest.mark.extended) for x in ("64K", "256K")),
     ],
 )
 def test_windows_into_one_buffer(codec, chunk, mpi_program, mpress_run):

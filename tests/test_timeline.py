@@ -127,7 +127,7 @@ def test_messages_of_the_host(chunk, traced, mpi_program):
     assert len(begun) == len(events(trace, "wire")) + done.report["totals"]["chunked_messages"]
 
 
-@pytest.mark.parametrize(("codec", "chunk"), [("mpc", "0"), ("none", "4K"), ("mpc", "4K")])
+@pytest.mark.parametrize(("codec", "chunk"), [("mpc", "0"), ("none", "16K"), ("mpc", "16K")])
 def test_messages_of_devices(codec, chunk, traced, mpi_program, simulated_gpu):
     options = ("--codec", codec) if codec == "none" else FORCED
     env = {**simulated_gpu, "MPRESS_CHUNK": chunk, "MPRESS_TRACE": "1M"}
