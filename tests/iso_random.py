@@ -15,7 +15,6 @@ from pathlib import Path
 
 import iso_cases
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from iso_calls import Running, invoke
 from iso_cases import Case
 from mpi4py import MPI
@@ -165,6 +164,9 @@ def at_once(case: Case) -> list[str]:
 
 
 def draw(examples: int, number: int, file: Path, devices: int) -> None:
+    from hypothesis import HealthCheck, Phase, given, seed, settings
+    from iso_draws import cases
+
     @seed(number)
     @settings(
         max_examples=examples,
@@ -174,7 +176,7 @@ def draw(examples: int, number: int, file: Path, devices: int) -> None:
         suppress_health_check=list(HealthCheck),
         print_blob=False,
     )
-    @given(iso_cases.cases(WORLD.size, devices))
+    @given(cases(WORLD.size, devices))
     def check(case: Case) -> None:
         file.write_text(repr(case))
         WORLD.bcast(case)
