@@ -66,12 +66,19 @@ def test_short_blocks_by_one_kernel(ranks, link, is_shared, mpi_program, mpress_
     assert is_shared or by_kernels & WITH_OWN_COUNTS
 
 
-@pytest.mark.parametrize("link", ["peer", "host"])
+# What members find out does not depend on the link, but for their memory.
 @pytest.mark.parametrize(
-    ("codec", "argument"),
+    ("codec", "argument", "link"),
     [
-        *(("none", argument) for argument in ("as-counted", "too-long", "much-kept", "idle")),
-        ("mpc", "as-counted"),
+        *(("none", "as-counted", link) for link in ("peer", "host")),
+        ("none", "too-long", "peer"),
+        ("none", "much-kept", "host"),
+        ("none", "idle", "host"),
+        ("mpc", "as-counted", "peer"),
+        pytest.param("none", "too-long", "host", marks=EXTENDED),
+        pytest.param("none", "much-kept", "peer", marks=EXTENDED),
+        pytest.param("none", "idle", "peer", marks=EXTENDED),
+        pytest.param("mpc", "as-counted", "host", marks=EXTENDED),
     ],
 )
 def test_own_counts_by_one_kernel(codec, argument, link, mpi_program, mpress_run, simulated_gpu):

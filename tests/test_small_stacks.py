@@ -36,7 +36,11 @@ def check(done, plain) -> None:
 
 
 @pytest.mark.xdist_group("small-stacks")
-@pytest.mark.parametrize("isa", ["portable", "avx2", "avx512"])
+@pytest.mark.parametrize(
+    "isa",
+    # Codecs alone are measured on each by tests/codec/scratch_test.cpp.
+    ["portable", pytest.param("avx2", marks=pytest.mark.extended), "avx512"],
+)
 def test_calls_need_little_stack(isa, plain, mpi_program, mpress_run):
     env = {"MPRESS_ISA": isa} | CHUNK
     done = mpress_run(RANKS, mpi_program("small_stacks"), options=FORCED, env=env)
