@@ -202,7 +202,7 @@ def test_a_device_that_fails_while_it_passes_on(mpi_program, mpress_run, simulat
     """Whatever it had done by then: nothing, some of the chunks, or all."""
     env = {**simulated_gpu, "MPRESS_ALGORITHM": "bcast=chain", "MPRESS_CHUNK": "64K"}
     program, came = mpi_program("passing_failing"), set()
-    for pieces in (0, 1, 2, 3, 5, 8, 13, 40):
+    for pieces in (0, 1, 3, 8, 40):
         done = mpress_run(3, program, [str(pieces)], forced("szp:abs=1e-3"), env=env)
         assert done.status == 0 and "ok" in done.stdout, (pieces, done.output)
         came.add("did not come" not in done.stdout)

@@ -59,7 +59,7 @@ def rounds(threads: int, number: int) -> list[str]:
 @pytest.mark.parametrize(("ranks", "seed", "threads"), [(1, 11, 1), (3, 12, 1), (2, 13, 3)])
 def test_in_chunks(ranks, seed, threads, stress, mpress_run, mpi):
     """Most messages of some size are two chunks or more."""
-    arguments = ["--seed", str(seed), *rounds(threads, 45)]
+    arguments = ["--seed", str(seed), *rounds(threads, 36)]
     env = {"MPRESS_CHUNK": "8K"}
     outcome = checked(mpress_run(ranks, stress, arguments, FORCED, env=env, timeout=TIMEOUT))
     if cuts(mpi, threads):
@@ -78,7 +78,7 @@ def test_in_chunks(ranks, seed, threads, stress, mpress_run, mpi):
 )
 def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simulated_gpu, mpi):
     """Half the buffers lie on simulated GPUs."""
-    arguments = ["--seed", str(seed), *rounds(threads, 45), "--devices"]
+    arguments = ["--seed", str(seed), *rounds(threads, 36), "--devices"]
     careful = [] if options is FORCED else ["--careful"]
     env = {**simulated_gpu, "MPRESS_LINK": "mpi", **({"MPRESS_CHUNK": chunk} if chunk else {})}
     outcome = checked(
@@ -102,7 +102,7 @@ def test_an_mpi_that_takes_devices(
     ranks, seed, threads, codec, link, stress, mpress_run, simulated_gpu
 ):
     """It gets memory of devices, but what has gaps packed."""
-    arguments = ["--seed", str(seed), *rounds(threads, 45), "--devices"]
+    arguments = ["--seed", str(seed), *rounds(threads, 36), "--devices"]
     careful = [] if codec is FORCED else ["--careful"]
     env = {**simulated_gpu, "SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
     env["MPRESS_LINK"] = link
