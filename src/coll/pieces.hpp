@@ -10,9 +10,13 @@
 
 namespace mpress::engine {
 
-/// Up to which sizes kernels of such a team do calls best.
+/// Up to which sizes kernels of members' devices do calls best.
+inline const policy::Reach& reach_of(link::Kind between_devices) {
+  const link::Attributes* const about = link::attributes_of(between_devices);
+  return about && !about->is_through_host ? policy::linked : policy::by_host;
+}
 inline const policy::Reach& reach_of(const TeamFacts& team) {
-  return team.is_linked() ? policy::linked : policy::by_host;
+  return reach_of(team.between_devices);
 }
 
 /// Elements of each rank's piece: piece i is the elements from [i] to [i + 1]. Of

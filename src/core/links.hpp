@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,10 +35,17 @@ class Links {
 
   /// In the order of link/list.hpp.
   std::array<link::DeviceLink*, link::count_between_devices> between_devices() {
-    return {&peer, &host};
+    return listed<link::DeviceLink>(peer, host);
   }
   std::array<const link::DeviceLink*, link::count_between_devices> between_devices() const {
-    return {&peer, &host};
+    return listed<const link::DeviceLink>(peer, host);
+  }
+
+  /// The link of a row of the list that says `is_memory`; null of others.
+  link::MemoryLink* memory_link(link::Kind kind) {
+    const link::Attributes* const about = link::attributes_of(kind);
+    if (!about || !about->is_memory) return nullptr;
+    return static_cast<link::MemoryLink*>(between_devices()[link::position(kind)]);
   }
 
   /// Null where a route, which comes from another rank, names none.
@@ -114,6 +122,20 @@ class Links {
   void cancel(std::uint64_t operation) {
     for (link::DeviceLink* const one : between_devices()) one->cancel(operation);
     of(link::Kind::channel).cancel(operation);
+  }
+
+ private:
+  template <typename... Each>
+  static consteval bool have_memory_as_listed() {
+    std::size_t at = 0;
+    return ((!link::between_devices[at++].is_memory || std::is_base_of_v<link::MemoryLink, Each>) &&
+            ...);
+  }
+  template <typename Base, typename... Each>
+  static std::array<Base*, link::count_between_devices> listed(Each&... each) {
+    static_assert(sizeof...(Each) == link::count_between_devices);
+    static_assert(have_memory_as_listed<Each...>());
+    return {&each...};
   }
 };
 

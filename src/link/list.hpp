@@ -41,7 +41,8 @@ struct Attributes {
   /// that collective calls bound how many bytes are on their way.
   bool is_through_host = false;
   bool crosses_hosts = false;
-  /// Slots are memory in which kernels of all members may work together: a link::MemoryLink.
+  /// Slots are memory in which kernels of all members may work together: of a link::MemoryLink,
+  /// which core/links.hpp sees to.
   bool is_memory = false;
 
   /// Until a profile tells, nothing is assumed of it: messages stay raw until LinkedRate has

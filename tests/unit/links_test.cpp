@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include "core/links.hpp"
 #include "links/conformance.hpp"
 #include "loopback/loopback.hpp"
 #include "simulated_gpu/simulated_gpu.h"
@@ -50,6 +51,19 @@ void apart() {
   sim_free(own);
 }
 
+/// Kernels of all members work in memory of the very link that reaches them all.
+void memory_of_each() {
+  engine::Links links;
+  for (const link::Attributes& one : link::between_devices) {
+    const link::MemoryLink* const memory = links.memory_link(one.kind);
+    CHECK((memory != nullptr) == one.is_memory);
+    CHECK(!memory || (memory == links.find(one.kind) && memory->kind() == one.kind));
+  }
+  CHECK(links.memory_link(link::Kind::peer) == &links.peer);
+  CHECK(links.memory_link(link::Kind::host) == &links.host);
+  CHECK(!links.memory_link(link::Kind::channel));
+}
+
 /// A member that is gone: its reader finds that out, and senders to it are not held up.
 void lost_member(unsigned seed) {
   loopback::Group group(2, seed);
@@ -90,6 +104,7 @@ void lost_sender(unsigned seed) {
 int main() {
   ::setenv("SIMULATED_GPU_LEAKS", "abort", 1);
   apart();
+  memory_of_each();
   for (unsigned seed = 1; seed <= 3 && check::failures == 0; ++seed) {
     by_channel(seed);
     by_memory<links::ByPeer>(seed);

@@ -29,7 +29,7 @@ class Job final : public Messaging {
   ProbedMessages probed;
   Contexts contexts{progress, peek};
   mpi::MpiChannel channel;     ///< of the link that has one
-  link::Account kept_on_host;  ///< what communicators keep of the host link's memory
+  link::Account kept_on_host;  ///< what communicators keep of links' memory of the host
   /// Is a kernel left to a device, or may one be? One at a time (JointKernel).
   std::atomic<bool> has_kernel_in_stream{false};
   std::size_t least_reduced_bytes =

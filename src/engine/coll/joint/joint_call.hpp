@@ -2,17 +2,17 @@
 // device for those of the others. Members offer it to each other at each call.
 #pragma once
 
+#include "coll/pieces.hpp"
 #include "engine/coll/joint/joint_memory.hpp"
 #include "engine/coll/offered_call.hpp"
 #include "mpi/job/context.hpp"
-#include "policy/linked.hpp"
 #include "schedule/algorithms.hpp"
 
 namespace mpress::engine {
 
 /// What kernels of a call of such a context reach; for the call whose turn it is.
 inline const policy::Reach& reach_of(const Context& context) {
-  return context.has_linked_devices() ? policy::linked : policy::by_host;
+  return reach_of(context.between_devices());
 }
 
 class JointCall : public OfferedCall {

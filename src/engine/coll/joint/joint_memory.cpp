@@ -1,6 +1,8 @@
 #include "engine/coll/joint/joint_memory.hpp"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 
 #include "gpu/joint_sum.hpp"
@@ -16,10 +18,14 @@ constexpr std::size_t alarm_bytes = 256;
 /// What is in lines and flags must be no number that comes again; a call may take many.
 constexpr std::uint32_t most_calls = UINT32_MAX - gpu::joint_sum::most_laps;
 
-/// Those of a context.
+/// Those of a context, for each link that has such memory.
 struct KeptMemories final : Context::Kept {
-  KeptMemories(Job& job, const Context& context)
-      : linked(job, context, link::Kind::peer), by_host(job, context, link::Kind::host) {}
+  KeptMemories(Job& job, const Context& context) {
+    for (std::size_t at = 0; at < by_link.size(); ++at) {
+      link::MemoryLink* const link = job.links.memory_link(link::kind_at(at));
+      if (link) by_link[at].emplace(job, context, *link);
+    }
+  }
 
   static KeptMemories& of(Job& job, Context& context) {
     std::unique_ptr<Context::Kept>& kept = context.kept();
@@ -27,7 +33,8 @@ struct KeptMemories final : Context::Kept {
     return static_cast<KeptMemories&>(*kept);
   }
 
-  JointMemories linked, by_host;
+  /// In the order of link/list.hpp.
+  std::array<std::optional<JointMemories>, link::count_between_devices> by_link;
 };
 
 }  // namespace
@@ -51,18 +58,12 @@ bool have_all_devices(std::span<const std::uint64_t> told) {
 }
 
 JointMemories& JointMemories::of(Job& job, Context& context) {
-  KeptMemories& kept = KeptMemories::of(job, context);
-  return context.has_linked_devices() ? kept.linked : kept.by_host;
+  return *KeptMemories::of(job, context).by_link[link::position(context.between_devices())];
 }
 
 bool JointMemories::are_busy(Job& job, Context& context) {
-  const KeptMemories& kept = KeptMemories::of(job, context);
-  return kept.linked.are_busy() || kept.by_host.are_busy();
-}
-
-link::MemoryLink& JointMemory::link() const {
-  if (is_on_host()) return job_.links.host;
-  return job_.links.peer;
+  return std::ranges::any_of(KeptMemories::of(job, context).by_link,
+                             [](const auto& one) { return one && one->are_busy(); });
 }
 
 bool JointMemory::connect(int device) {
@@ -70,8 +71,8 @@ bool JointMemory::connect(int device) {
   for (int member = 0; member < context_.size(); ++member) {
     if (member == context_.rank()) continue;
     const int rank = context_.world_rank(member);
-    link().connect(rank, device);
-    are_read = are_read && link().is_read_by(rank, device);
+    link_.connect(rank, device);
+    are_read = are_read && link_.is_read_by(rank, device);
   }
   return are_read;
 }
@@ -97,7 +98,7 @@ bool JointMemory::provide(int device, const Size& size) {
   link::Transfer own, alarm;
   if (!tally_ || !reserve(size.bytes, own)) return false;
   if (!reserve(alarm_bytes, alarm)) {
-    link().abandon(own);
+    link_.abandon(own);
     return false;
   }
   if (is_worn) calls_ = 0;
@@ -121,15 +122,15 @@ bool JointMemory::reserve(std::size_t bytes, link::Transfer& transfer) {
                                  bytes,
                                  job_.links.channel.next_operation(),
                                  is_on_host() ? &job_.kept_on_host : nullptr};
-  if (!link().reserve(wanted, transfer)) return false;
-  link().lay_out(transfer);
+  if (!link_.reserve(wanted, transfer)) return false;
+  link_.lay_out(transfer);
   return true;
 }
 
 bool JointMemory::clear(std::size_t bytes) {
   if (is_on_host()) {
     std::fill_n(own_.place(0), bytes, std::byte{});
-    link().publish(own_, 0, room_);
+    link_.publish(own_, 0, room_);
     return true;
   }
   clearing_ = job_.devices.queue(device_, gpu::Priority::first);
@@ -146,7 +147,7 @@ bool JointMemory::is_cleared() {
   cleared_ = 0;
   clearing_ = {};
   zeros_ = {};
-  link().publish(own_, 0, room_);
+  link_.publish(own_, 0, room_);
   return true;
 }
 
@@ -188,8 +189,8 @@ std::unique_ptr<link::Inbound> JointMemory::receive(int member, std::uint64_t wo
   link::Route route(word);
   route.slot += static_cast<std::uint32_t>(context_.rank() - (context_.rank() > member ? 1 : 0));
   const int rank = context_.world_rank(member);
-  if (route.kind != kind_ || !link().knows(rank, route, 1)) return nullptr;
-  return link().receive(
+  if (route.kind != link_.kind() || !link_.knows(rank, route, 1)) return nullptr;
+  return link_.receive(
       {rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.links.channel, 0});
 }
 
@@ -213,7 +214,7 @@ bool JointMemory::is_open() {
 
 void JointMemory::tell_failure() {
   give_up();
-  link().publish(own_alarm_, 0, 1);
+  link_.publish(own_alarm_, 0, 1);
 }
 
 JointMemory::End JointMemory::look(QueueLease& queue, gpu::Event event, std::uint32_t* undone,
@@ -244,7 +245,7 @@ int JointMemory::failed_member() {
     link::Arrived arrived;
     if (member == context_.rank()) continue;
     if (others_[i].alarm->poll(0, arrived) != gpu::State::pending ||
-        !link().lives(context_.world_rank(member))) {
+        !link_.lives(context_.world_rank(member))) {
       return member;
     }
   }
@@ -259,9 +260,9 @@ void JointMemory::release() {
   for (link::Transfer* const transfer : {&own_, &own_alarm_}) {
     if (transfer->chunks == 0) continue;
     if (is_told_) {
-      link().release(*transfer);
+      link_.release(*transfer);
     } else {
-      link().abandon(*transfer);
+      link_.abandon(*transfer);
     }
     *transfer = {};
   }

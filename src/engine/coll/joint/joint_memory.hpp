@@ -1,8 +1,8 @@
 // Memory that the kernels of all members of a context reach, for what they combine together
 // (gpu/joint.hpp, gpu/joint_sum.hpp): each member's own, and the others' as its device has them
-// open. It is the devices' where they reach each other, else the host's, which all devices have
-// pinned. Made by the first calls that want it, kept as long as the context, and made anew where
-// calls want more.
+// open. It is that of the link by which the members' devices reach each other: the devices', or the
+// host's, which all devices have pinned. Made by the first calls that want it, kept as long as the
+// context, and made anew where calls want more.
 //
 // A member tells the others at each call where its own is. Kernels may use it once each has told
 // that it has all others' open, just as they told of them.
@@ -48,9 +48,12 @@ class JointMemory {
     std::size_t bytes, cleared;
   };
 
-  /// Of the link by which the members' devices reach each other: Kind::peer or Kind::host.
-  JointMemory(Job& job, const Context& context, link::Kind kind)
-      : job_(job), context_(context), kind_(kind) {}
+  /// Memory of `link`, by which the members' devices reach each other.
+  JointMemory(Job& job, const Context& context, link::MemoryLink& link)
+      : job_(job),
+        context_(context),
+        link_(link),
+        is_on_host_(link::attributes_of(link.kind())->is_through_host) {}
   JointMemory(const JointMemory&) = delete;
   JointMemory& operator=(const JointMemory&) = delete;
   /// No kernel of this process uses it any more.
@@ -83,10 +86,10 @@ class JointMemory {
   /// By member; once all are open.
   std::span<std::byte* const> memory() const { return memory_; }
 
-  bool is_on_host() const { return kind_ == link::Kind::host; }
+  bool is_on_host() const { return is_on_host_; }
 
   /// By which way what kernels bring by it goes.
-  trace::Way way() const { return is_on_host() ? trace::Way::host : trace::Way::peer; }
+  trace::Way way() const { return link::way_by(link_.kind()); }
 
   /// What a member tells of its memory.
   enum class Ability : std::uint64_t {
@@ -167,14 +170,14 @@ class JointMemory {
   int failed_member();
   std::unique_ptr<link::Inbound> receive(int member, std::uint64_t route, std::size_t bytes);
 
-  link::MemoryLink& link() const;
   std::uint64_t route_to(const link::Transfer& transfer) const {
-    return link::Route(0, kind_, transfer.first).word();
+    return link::Route(0, link_.kind(), transfer.first).word();
   }
 
   Job& job_;
   const Context& context_;
-  const link::Kind kind_;
+  link::MemoryLink& link_;
+  const bool is_on_host_;
   int device_ = gpu::host;
   std::size_t room_ = 0;  ///< bytes of this member's
   link::Transfer own_, own_alarm_;
@@ -193,14 +196,15 @@ class JointMemory {
 
 /// Those of a context, by one link. One call at a time uses each.
 struct JointMemories {
-  JointMemories(Job& job, const Context& context, link::Kind kind)
-      : combined(job, context, kind),
-        raw_sums(job, context, kind),
-        moved(job, context, kind),
-        coded_sums(job, context, kind) {}
+  JointMemories(Job& job, const Context& context, link::MemoryLink& link)
+      : combined(job, context, link),
+        raw_sums(job, context, link),
+        moved(job, context, link),
+        coded_sums(job, context, link) {}
 
   /// By the link by which the members' devices reach each other, as all told last: for the call
-  /// whose turn it is, and while a blocking one is under way. `job` and `context` outlive it.
+  /// whose turn it is, and while a blocking one is under way. Only where
+  /// Context::has_memory_of_all(). `job` and `context` outlive it.
   static JointMemories& of(Job& job, Context& context);
 
   /// Is a call of those under way that do not overlap, by whichever link?
