@@ -1,7 +1,5 @@
 #include "core/learning/probe.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -26,12 +24,6 @@ constexpr std::uint64_t long_ns = 2'000'000;
 /// Of a message's bytes and time.
 std::uint64_t rate_of(std::size_t bytes, std::uint64_t ns) {
   return bytes * 1'000'000'000 / std::max<std::uint64_t>(ns, 1);
-}
-
-/// Are there more ranks than processors? Then messages wait for their ranks to have one.
-bool is_crowded(std::size_t ranks) {
-  const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
-  return processors > 0 && ranks > static_cast<std::size_t>(processors);
 }
 
 /// The least that a codec takes to encode and decode a byte in host memory.
@@ -77,9 +69,10 @@ void probe_link(Runtime& runtime, RateProbe probe, const Rates& learned, std::ui
   const bool is_surprising = peer == policy::Peer::same_host && runtime.config.learn != "all";
   if (is_surprising && !found.is_certain) found.rate = std::max(found.rate, codec_rate);
   policy::LinkModel& links = runtime.policy.links();
+  // On an oversubscribed host messages wait for their ranks to have a processor.
   if (!probe.has_partner() || !measures_links(runtime) ||
       links.is_configured({policy::Place::host, peer}) ||
-      (is_surprising && is_crowded(runtime.endpoints.ranks_here()))) {
+      (is_surprising && runtime.endpoints.are_oversubscribed())) {
     return;
   }
   links.begin(peer, compute([&] { return static_cast<double>(found.rate); }),
