@@ -48,8 +48,6 @@ class CommHints {
   Shared shared_codec() const { return shared_codec_.load(std::memory_order_relaxed); }
   void set_shared_codec(Shared shared) { shared_codec_.store(shared, std::memory_order_relaxed); }
 
-  /// The least threshold that any communicator has been told.
-  static std::size_t least_threshold() { return least_threshold_.load(std::memory_order_relaxed); }
   std::size_t threshold(std::size_t fallback) const { return value_of(threshold_, fallback); }
   std::size_t chunk(std::size_t fallback) const { return value_of(chunk_, fallback); }
   bool reproducible(bool fallback) const {
@@ -57,13 +55,8 @@ class CommHints {
     return hint < 0 ? fallback : hint != 0;
   }
 
-  /// Has any communicator been told to be reproducible?
-  static bool any_reproducible() { return any_reproducible_.load(std::memory_order_relaxed); }
-
  private:
-  inline static std::atomic<bool> any_reproducible_{false};
   static constexpr std::size_t unset = SIZE_MAX;  ///< and no message is that large
-  inline static std::atomic<std::size_t> least_threshold_{unset};
   static std::size_t value_of(const std::atomic<std::size_t>& hint, std::size_t fallback) {
     const std::size_t bytes = hint.load(std::memory_order_relaxed);
     return bytes == unset ? fallback : bytes;
@@ -76,6 +69,22 @@ class CommHints {
   std::atomic<std::size_t> threshold_{unset};
   std::atomic<std::size_t> chunk_{unset};
   std::atomic<int> reproducible_{-1};  ///< below 0: not set
+};
+
+/// Bounds of the hints that the communicators of a rank have, or had. Thread-safe.
+class HintBounds {
+ public:
+  /// Before a communicator gets these.
+  void include(const Hints& given);
+
+  /// SIZE_MAX: no communicator has one.
+  std::size_t least_threshold() const { return least_threshold_.load(std::memory_order_relaxed); }
+  /// Has any communicator been asked to be reproducible?
+  bool any_reproducible() const { return any_reproducible_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::size_t> least_threshold_{SIZE_MAX};
+  std::atomic<bool> any_reproducible_{false};
 };
 
 /// Settings that the messages of a communicator share.

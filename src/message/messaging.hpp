@@ -43,6 +43,7 @@ struct Messaging : Runtime {
   /// ranks tell each other in MPI_Init, and keep to it where no hint asks for less.
   static constexpr std::size_t never = SIZE_MAX;
   std::size_t least_framed_bytes = wire::min_frame_bytes;
+  HintBounds hint_bounds;
 
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
   /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
@@ -59,7 +60,7 @@ struct Messaging : Runtime {
   std::size_t least_watched_bytes() const {
     if (!watches_receives()) return never;
     return std::max(wire::min_frame_bytes,
-                    std::min(least_framed_bytes, CommHints::least_threshold()));
+                    std::min(least_framed_bytes, hint_bounds.least_threshold()));
   }
 
   /// Host memory that `device` reaches, or any, where it is the host.

@@ -11,8 +11,10 @@ namespace mpress::trace {
 /// error is often followed by that.
 void say(const std::string& text);
 
-/// Lets say() also leave its lines in `room`, which is empty and stays, as far as they fit. To be
-/// called once.
+/// Lets say() also leave its lines in `room`, which is empty and stays, as far as they fit. There
+/// is one for the process, as for standard error: layers say things that know no rank, and settings
+/// are refused before there is one. Of ranks that are threads of one process, the last to open its
+/// record has the lines of all.
 void keep_what_is_said(std::span<char> room);
 
 }  // namespace mpress::trace

@@ -93,6 +93,9 @@ class Timeline {
   Slot* slots_ = nullptr;
 };
 
+/// The process's, as its file is: all layers ask at every message whether it is on, which costs a
+/// load of a fixed address, and links and pipelines that ask know no rank. Ranks that are threads
+/// of one process leave it off.
 inline constinit Timeline timeline;
 
 /// Notes that a call of MPI has blocked; where the timeline is on.

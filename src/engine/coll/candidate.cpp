@@ -85,7 +85,7 @@ std::size_t least_long(const Job& job) {
 }
 
 bool may_be_reproducible(const Job& job) {
-  return job.config.reproducible || mpi::CommHints::any_reproducible();
+  return job.config.reproducible || job.hint_bounds.any_reproducible();
 }
 
 Candidate candidate_by_size(const Job& job, const Collective& call, Form form, bool is_asked,

@@ -13,12 +13,15 @@
 namespace mpress::engine {
 
 int take_hints(MPI_Comm comm, MPI_Info info, mpi::Hints& hints) {
-  const Job* job = active_job();
+  Job* const job = active_job();
   const std::shared_ptr<mpi::CommInfo> known = job ? mpi::comm_info(comm) : nullptr;
   if (!known) return MPI_SUCCESS;  // MPI refuses the communicator, if it must
   std::string error;
   const int code = mpi::read_hints(info, hints, error);
-  if (code == MPI_SUCCESS) return code;
+  if (code == MPI_SUCCESS) {
+    job->hint_bounds.include(hints);
+    return code;
+  }
   trace::say("rank " + std::to_string(job->rank) + ": " + error);
   return known->raise(code);
 }

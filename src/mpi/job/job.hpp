@@ -127,7 +127,8 @@ void stop_job();
 void note_session();
 
 /// The job, where mpress is at work; null where calls are to be left alone. A program whose MPI
-/// was started behind mpress's back is joined at its first message.
+/// was started behind mpress's back is joined at its first message. It is the process's, as a
+/// process has one MPI and one rank of it, and not all calls bring a handle to find a job by.
 inline Job* active_job() {
   switch (Job::instance_->state_.load(std::memory_order_acquire)) {
     case Job::State::active: return &*Job::instance_;
