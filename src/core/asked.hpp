@@ -56,7 +56,7 @@ struct Asked {
   /// Set: its place in a stream of the program's, which has still to be waited for. The first call
   /// that is asked so takes it: handlers of the program's may make others meanwhile.
   mutable std::shared_ptr<StreamOrder> order = nullptr;
-  bool names_stream = false;  ///< the program does, and may be told what becomes of it
+  bool names_stream = false;  ///< the program does, and may learn what becomes of it
   std::optional<ProgramStream> stream = std::nullopt;  ///< whatever has become of `order`
 
   /// The same on all members whose specs are the same.

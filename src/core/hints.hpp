@@ -43,7 +43,7 @@ class CommHints {
 
   Spec codec(const Spec& fallback) const;
 
-  /// Members have told each other which codec they gave: all the same?
+  /// Members have announced which codec they gave: all the same?
   enum class Shared : unsigned char { untold, same, different };
   Shared shared_codec() const { return shared_codec_.load(std::memory_order_relaxed); }
   void set_shared_codec(Shared shared) { shared_codec_.store(shared, std::memory_order_relaxed); }

@@ -3,7 +3,7 @@
 //
 // Each kind has a start of its own, which returns as soon as the operation is under way. From then
 // on advance() lets it proceed, by whoever waits for anything (core/progress.hpp), until
-// it is over; what came of it is told by the kind's own finish, to the call that completes it.
+// it is over; the kind's own finish gives what came of it to the call that completes it.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@ class Operation {
   virtual bool advance() = 0;
 
   /// Must somebody call advance() for the other ranks to get on? No, where a device publishes what
-  /// is left by itself. Who blocks where mpress does not advance drives those operations home
-  /// first.
+  /// is left by itself. Before a call blocks where mpress does not advance, it advances those
+  /// operations until none needs the host.
   virtual bool needs_host() const { return true; }
 
   /// May MPI's progress engine call advance()? Only where it keeps to what mpi/progress_hook.hpp

@@ -4,8 +4,9 @@
 // board of it for each context that it is a member of. A board is written by its owner alone.
 //
 // Agreement number k, from 0, uses slot k % depth of `said`: the owner's contribution; and, where
-// the context spans hosts, of `told`: the result, by the host's first member. Numbers never wrap,
-// and `stamp` has the number, so that a value of an earlier round cannot be taken for this one's.
+// the context spans hosts, of `results`: the result, by the host's first member. Numbers never
+// wrap, and `stamp` has the number, so that a value of an earlier round cannot be taken for this
+// one's.
 //
 // A slot of the owner's is free for k while its stamp is of k - depth or before: nobody reads it,
 // as each reader's `done` is above that. It is filled for k while its stamp is of k: whoever has
@@ -24,9 +25,9 @@
 namespace mpress::link {
 
 struct Board {
-  static constexpr std::size_t depth = 8;       ///< agreements of a context that are under way
-  static constexpr std::size_t most_words = 8;  ///< of a contribution
-  static constexpr std::size_t most_told = 64;  ///< of a result across hosts
+  static constexpr std::size_t depth = 8;          ///< agreements of a context that are under way
+  static constexpr std::size_t most_words = 8;     ///< of a contribution
+  static constexpr std::size_t most_results = 64;  ///< of a result across hosts
 
   /// Stamps: the number plus one, times two; plus one where it failed.
   static constexpr std::uint64_t stamp_of(std::uint64_t number, bool failed) {
@@ -44,7 +45,7 @@ struct Board {
   /// How many agreements the owner has done with: it will read nothing of theirs any more.
   alignas(128) std::atomic<std::uint64_t> done;
   Slot<most_words> said[depth];
-  Slot<most_told> told[depth];
+  Slot<most_results> results[depth];
 };
 
 struct Sheet {

@@ -118,11 +118,11 @@ struct Arrived {
   std::uint64_t begin_ns = 0;  ///< when it was asked for; 0: not known
 };
 
-/// The reader's memory for blocks of a link that brings them there.
+/// The reader's memory for blocks of a link that copies them there.
 class ReceiveBuffers {
  public:
-  /// Whose memory it is: the host's, or a device's that the link brings blocks to.
-  virtual int home() const { return gpu::host; }
+  /// Whose memory it is: the host's, or a device's to which the link copies blocks.
+  virtual int memory_device() const { return gpu::host; }
 
   /// For block `chunk` of up to `bytes` bytes; null while there is none. Asked for in order, once
   /// or several times.
@@ -168,7 +168,7 @@ class Inbound {
   Inbound& operator=(const Inbound&) = delete;
   virtual ~Inbound() = default;
 
-  /// Has block `chunk` come, the first that was not told yet? `arrived` holds until it is
+  /// Has block `chunk` come, the first that poll() has not given yet? `arrived` holds until it is
   /// acknowledged. Failed: it will not come, for the reason that problem() tells; the next one may.
   virtual gpu::State poll(std::uint64_t chunk, Arrived& arrived) = 0;
   virtual const char* problem() const = 0;
@@ -179,7 +179,7 @@ class Inbound {
   /// The first `chunks` blocks were read, or given up, and their memory is not needed any more.
   virtual void acknowledge(std::uint64_t chunks) = 0;
 
-  /// The same of all. `by_flag`: a device has set the flag, if it was told to; else it may have.
+  /// The same of all. `by_flag`: a device has set the flag, if it was to; else it may have.
   virtual void finish(bool by_flag) = 0;
 
   /// What came was no block of this transfer: nothing more is expected of its sender.
@@ -259,7 +259,7 @@ class Link {
 
   // Reading.
 
-  /// Is the transfer that a route names one of `rank`'s, as far as can be told?
+  /// Is the transfer that a route names one of `rank`'s, as far as can be known?
   virtual bool knows(int rank, Route route, std::uint64_t chunks) = 0;
 
   /// The device whose memory its blocks come to; the host where they do not.
@@ -280,16 +280,16 @@ class Link {
 class Address {
  public:
   Address() = default;
-  template <typename Told>
-  explicit Address(const Told& told) {
-    static_assert(std::is_trivially_copyable_v<Told> && sizeof told <= sizeof bytes_);
-    std::memcpy(bytes_.data(), &told, sizeof told);
+  template <typename Content>
+  explicit Address(const Content& content) {
+    static_assert(std::is_trivially_copyable_v<Content> && sizeof content <= sizeof bytes_);
+    std::memcpy(bytes_.data(), &content, sizeof content);
   }
-  template <typename Told>
-  Told as() const {
-    Told told;
-    std::memcpy(&told, bytes_.data(), sizeof told);
-    return told;
+  template <typename Content>
+  Content as() const {
+    Content content;
+    std::memcpy(&content, bytes_.data(), sizeof content);
+    return content;
   }
 
  private:
@@ -325,7 +325,7 @@ class DeviceLink : public Link {
 
   virtual bool is_open() const = 0;
 
-  /// Has it ever brought this process anything?
+  /// Has a block ever come to this process by it?
   virtual bool is_used() const = 0;
 
   // The end: nothing is under way, and first all ranks close, then each frees what it shares.

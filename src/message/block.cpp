@@ -48,15 +48,15 @@ link::Kind link_to(const Messaging& messaging, int device, std::size_t bytes,
   });
 }
 
-OpaqueBlock::Home find_home(Messaging& messaging, const Chunking& cut, int device, link::Kind kind,
-                            std::span<const int> readers) {
+OpaqueBlock::StagingSlots find_staging(Messaging& messaging, const Chunking& cut, int device,
+                                       link::Kind kind, std::span<const int> readers) {
   if (kind == link::Kind::channel) return {};
-  OpaqueBlock::Home home{&messaging.links.of(kind)};
+  OpaqueBlock::StagingSlots staging{&messaging.links.of(kind)};
   const link::Reservation wanted =
       reservation(cut, readers, device, cut.room(), messaging.links.channel.next_operation());
-  if (!home.link->reserve(wanted, home.transfer)) return {};
-  home.link->lay_out(home.transfer);
-  return home;
+  if (!staging.link->reserve(wanted, staging.transfer)) return {};
+  staging.link->lay_out(staging.transfer);
+  return staging;
 }
 
 BlockChoice encode_block(Messaging& messaging, Message message, std::span<const int> readers,
@@ -90,15 +90,15 @@ BlockChoice encode_block(Messaging& messaging, Message message, std::span<const 
   auto opaque = std::make_shared<OwnBlock>(messaging);
   // In windows copies wait for memory, which kernels should not.
   const bool is_in_windows = call.coding && call.coding->share_in_windows != 0 && cut.chunks() > 1;
-  const OpaqueBlock::Home home = at_once && !is_in_windows
-                                     ? find_home(messaging, cut, region.device, kind, readers)
-                                     : OpaqueBlock::Home{};
+  const OpaqueBlock::StagingSlots staging =
+      at_once && !is_in_windows ? find_staging(messaging, cut, region.device, kind, readers)
+                                : OpaqueBlock::StagingSlots{};
   double measured = 0;
   if (measures_error(messaging, choice.spec)) {
     const Status status = measure_error(messaging, choice.spec, region, measured);
     if (!status.is_ok()) return {nullptr, Reason::none, status};
   }
-  if (!opaque->encode(cut, region, std::move(elements->packed), home, call.batch)) {
+  if (!opaque->encode(cut, region, std::move(elements->packed), staging, call.batch)) {
     return {nullptr, Reason::memory};
   }
   opaque->set_loss(Loss::of(choice.spec, opaque->cut().spec, region.device, measured));

@@ -1,4 +1,4 @@
-// A block that several ranks get: which link brings it to all, and what it is encoded with.
+// A block that several ranks get: which link carries it to all, and what it is encoded with.
 #pragma once
 
 #include <cstddef>
@@ -29,10 +29,10 @@ std::uint32_t next_number(Messaging& messaging);
 link::Kind link_to(const Messaging& messaging, int device, std::size_t bytes,
                    std::span<const int> readers);
 
-/// Slots of that link that all readers have, where the device makes or brings the chunks. None
+/// Slots of that link that all readers have, where the device makes or copies the chunks. None
 /// where there is no room, or it is the channel link.
-OpaqueBlock::Home find_home(Messaging& messaging, const Chunking& cut, int device, link::Kind kind,
-                            std::span<const int> readers);
+OpaqueBlock::StagingSlots find_staging(Messaging& messaging, const Chunking& cut, int device,
+                                       link::Kind kind, std::span<const int> readers);
 
 /// Decides, once, how a block goes to `readers`, ranks in MPI_COMM_WORLD, and begins to encode it
 /// where that pays for any of them. `message`: the block, to nobody yet; its buffer stays as it is

@@ -58,7 +58,7 @@ class ChunkSend : public Send {
   virtual trace::Way way() const = 0;
 
   /// Why a way between devices was not the shortest.
-  virtual trace::Detour detour() const { return trace::Detour::none; }
+  virtual trace::Fallback fallback() const { return trace::Fallback::none; }
 
   /// After count_in().
   bool advance(bool waits_for_more) final;

@@ -33,7 +33,7 @@ class Chunks {
 
   /// Opens the link over `channel`, which outlives it. Messages of two and more chunks of
   /// `chunk_bytes` will be cut, and those in device memory that go by the channel as
-  /// `device_chunks` says; ranks may differ, and `least` is the least of what they told. Where
+  /// `device_chunks` says; ranks may differ, and `least` is the least of what they announced. Where
   /// chunk_bytes is 0 on any rank, this is not called on any, and no message is cut.
   void open(link::Channel& channel, std::size_t least, std::size_t chunk_bytes,
             const policy::DeviceChunks& device_chunks);

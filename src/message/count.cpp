@@ -11,8 +11,8 @@ trace::Row& count(Messaging& messaging, const Message& message, const Departure&
                  departure.codec,        departure.reason, departure.way};
   if (message.device != gpu::host) {
     key.is_on_device = true;
-    key.detour = detour_of(messaging, message, departure.way, departure.of_peer,
-                           departure.codec != Codec::none);
+    key.fallback = fallback_of(messaging, message, departure.way, departure.of_peer,
+                               departure.codec != Codec::none);
   }
   trace::Row& row = messaging.record.row(key);
   trace::add_message(row, message.bytes, departure.wire_bytes);

@@ -141,7 +141,7 @@ Status prepare_counted(Messaging& messaging, const Message& message, const Choic
   departure.begin_ns = begin_ns;
   if (chunks) {
     departure.way = chunks->way();
-    departure.of_peer = chunks->detour();
+    departure.of_peer = chunks->fallback();
     departure.number = link::Route(chunks->header().route).number;
     departure.wire_bytes = wire::min_frame_bytes;
   }
@@ -154,7 +154,7 @@ Status prepare_counted(Messaging& messaging, const Message& message, const Choic
     prepared.span = std::move(span);
   }
   if (message.outcome && (chunks || prepared.data)) {
-    message.outcome->add(prepared.loss.told());
+    message.outcome->add(prepared.loss.announced_bound());
   }
   return Status::ok;
 }

@@ -29,7 +29,7 @@ trace::Row& count_plain(Messaging& messaging, const Message& message, trace::Rea
                         std::uint64_t begin_ns, trace::Span& span);
 
 /// Lets a decision that MPI gets a message as it is hold for those like it, where it can. The key
-/// has all that its call says of it: it brings no codec, reason or outcome of its own. `row`: where
+/// has all that its call says of it: it has no codec, reason or outcome of its own. `row`: where
 /// the message was counted. `changes`: CachedDecision::now() before the decision.
 void keep_decision(const Messaging& messaging, const CachedDecision::Key& key,
                    const Message& message, const Decision& decision, trace::Row& row,

@@ -31,7 +31,7 @@ struct Destination {
 
 class Incoming {
  public:
-  /// The link that brings the data which `header` announces, from a rank in MPI_COMM_WORLD; null
+  /// The link that carries the data which `header` announces, from a rank in MPI_COMM_WORLD; null
   /// where it cannot come.
   static link::Link* link_of(Messaging& messaging, const wire::Header& header, int source);
 

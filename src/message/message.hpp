@@ -193,18 +193,18 @@ Status prepare_eager(Messaging& messaging, const Message& message, const Spec& s
 
 /// Why a message in memory of a device did not go from there by a link between devices, as
 /// prepare() has left it. `way`: how it goes; `of_peer`: what the peer link tells of it.
-trace::Detour detour_of(const Messaging& messaging, const Message& message, trace::Way way,
-                        trace::Detour of_peer, bool encodes);
+trace::Fallback fallback_of(const Messaging& messaging, const Message& message, trace::Way way,
+                            trace::Fallback of_peer, bool encodes);
 
 /// How a message leaves, as it is counted.
 struct Departure {
   Codec codec = Codec::none;
   trace::Reason reason = trace::Reason::none;
   trace::Way way = trace::Way::whole;
-  trace::Detour of_peer = trace::Detour::none;  ///< what the peer link tells of it
-  std::uint32_t number = trace::no_number;      ///< in the timeline
-  std::size_t wire_bytes = 0;                   ///< of what MPI gets
-  std::uint64_t begin_ns = 0;                   ///< of the call
+  trace::Fallback of_peer = trace::Fallback::none;  ///< why not by the peer link, as that found
+  std::uint32_t number = trace::no_number;          ///< in the timeline
+  std::size_t wire_bytes = 0;                       ///< of what MPI gets
+  std::uint64_t begin_ns = 0;                       ///< of the call
   Loss loss = {};
 };
 

@@ -26,8 +26,8 @@ class OfferedSend final : public ChunkSend {
   trace::Way way() const override {
     return transfer_.memory || is_offered_ ? trace::Way::peer : trace::Way::chunks;
   }
-  trace::Detour detour() const override {
-    return is_copied_ ? trace::Detour::not_shareable : trace::Detour::none;
+  trace::Fallback fallback() const override {
+    return is_copied_ ? trace::Fallback::not_shareable : trace::Fallback::none;
   }
   bool needs_host() const override { return !is_offered_ && pipeline_ && pipeline_->needs_host(); }
   bool is_offered() const override { return is_offered_; }

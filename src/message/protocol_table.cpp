@@ -29,7 +29,7 @@ struct Prediction {
   Choice choice;
   policy::Peer path;
   policy::Policy::Forecast forecast;
-  std::vector<trace::Detour> refusals;  ///< of the protocols before that one
+  std::vector<trace::Fallback> refusals;  ///< of the protocols before that one
 
   bool is_like(const Prediction& other) const {
     return protocol == other.protocol && choice.spec.codec == other.choice.spec.codec &&

@@ -10,7 +10,7 @@
 namespace mpress::engine {
 namespace {
 
-using trace::Detour;
+using trace::Fallback;
 
 /// Has mpress what is not encoded, rather than an MPI that takes memory of devices? The link of
 /// mpress's own that is tried first answers for both.
@@ -25,20 +25,20 @@ bool has_raw(const Messaging& messaging, const Message& message) {
 bool encodes(const Choice& choice) { return choice.spec.codec != Codec::none; }
 
 /// Why a link between devices cannot carry a message.
-Detour probe_link(const Messaging& messaging, const Message& message, const link::Attributes& about,
-                  bool is_encoded) {
+Fallback probe_link(const Messaging& messaging, const Message& message,
+                    const link::Attributes& about, bool is_encoded) {
   if (message.device == gpu::host || message.peer == messaging.rank ||
       !may_be_announced(messaging, message)) {
-    return Detour::unsuited;
+    return Fallback::unsuited;
   }
   if (!about.crosses_hosts && !messaging.endpoints.of(message.peer).is_on_this_host()) {
-    return Detour::other_host;
+    return Fallback::other_host;
   }
-  if (message.bytes < messaging.links.least_bytes_between_devices) return Detour::brief;
+  if (message.bytes < messaging.links.least_bytes_between_devices) return Fallback::too_short;
   const link::DeviceLink& link = messaging.links.of(about);
-  if (!link.is_open()) return Detour::closed;
-  if (!link.may_reach(message.peer)) return Detour::unreachable;
-  return is_encoded || has_raw(messaging, message) ? Detour::none : Detour::left_to_mpi;
+  if (!link.is_open()) return Fallback::closed;
+  if (!link.may_reach(message.peer)) return Fallback::unreachable;
+  return is_encoded || has_raw(messaging, message) ? Fallback::none : Fallback::left_to_mpi;
 }
 
 /// MPI gets `bytes` bytes of this memory.
@@ -78,10 +78,10 @@ namespace zero_copy_get {
 
 constexpr const link::Attributes& of_peer = *link::attributes_of(link::Kind::peer);
 
-Detour probe(const Messaging& messaging, const Message& message, const Choice& choice) {
-  const bool may_lend = !messaging.gpu_aware && !messaging.config.zero_copy_disabled;
+Fallback probe(const Messaging& messaging, const Message& message, const Choice& choice) {
+  const bool may_offer = !messaging.gpu_aware && !messaging.config.zero_copy_disabled;
   const bool stays = message.call.buffer_stays && message.layout.contiguous;
-  if (encodes(choice) || !stays || !may_lend) return Detour::unsuited;
+  if (encodes(choice) || !stays || !may_offer) return Fallback::unsuited;
   return probe_link(messaging, message, of_peer, false);
 }
 
@@ -107,7 +107,7 @@ std::optional<Status> start(Messaging& messaging, const Message& message, const 
 namespace pipelined {
 
 template <const link::Attributes& about>
-Detour probe(const Messaging& messaging, const Message& message, const Choice& choice) {
+Fallback probe(const Messaging& messaging, const Message& message, const Choice& choice) {
   return probe_link(messaging, message, about, encodes(choice));
 }
 
@@ -125,15 +125,15 @@ std::optional<Status> start(Messaging& messaging, const Message& message, const 
 /// host reads.
 namespace pipelined_by_channel {
 
-Detour probe(const Messaging& messaging, const Message& message, const Choice& choice) {
-  if (choice.timing == policy::Timing::raw) return Detour::none;
+Fallback probe(const Messaging& messaging, const Message& message, const Choice& choice) {
+  if (choice.timing == policy::Timing::raw) return Fallback::none;
   if (!encodes(choice)) {
     if (message.device == gpu::host || !may_be_announced(messaging, message))
-      return Detour::unsuited;
-    if (messaging.gpu_aware) return Detour::left_to_mpi;
+      return Fallback::unsuited;
+    if (messaging.gpu_aware) return Fallback::left_to_mpi;
   }
   const bool is_apart = is_cut(messaging, message) || leaves_device(messaging, message);
-  return is_apart ? Detour::none : Detour::brief;
+  return is_apart ? Fallback::none : Fallback::too_short;
 }
 
 std::optional<Status> start(Messaging& messaging, const Message& message, const Choice& choice,
@@ -146,8 +146,8 @@ std::optional<Status> start(Messaging& messaging, const Message& message, const 
 /// MPI gets a frame with all of the data.
 namespace eager {
 
-Detour probe(const Messaging&, const Message&, const Choice& choice) {
-  return encodes(choice) ? Detour::none : Detour::unsuited;
+Fallback probe(const Messaging&, const Message&, const Choice& choice) {
+  return encodes(choice) ? Fallback::none : Fallback::unsuited;
 }
 
 std::optional<Status> start(Messaging& messaging, const Message& message, const Choice& choice,
@@ -161,7 +161,7 @@ std::optional<Status> start(Messaging& messaging, const Message& message, const 
 /// where MPI takes that.
 namespace raw {
 
-Detour probe(const Messaging&, const Message&, const Choice&) { return Detour::none; }
+Fallback probe(const Messaging&, const Message&, const Choice&) { return Fallback::none; }
 
 /// Memory that MPI takes, for the whole message.
 Status take_memory(Messaging& messaging, const Message& message, Prepared& prepared) {
@@ -222,7 +222,7 @@ std::span<const Protocol> protocols() { return table; }
 const Protocol& protocol_for(const Messaging& messaging, const Message& message,
                              const Choice& choice) {
   return *std::ranges::find_if(table, [&](const Protocol& one) {
-    return one.probe(messaging, message, choice) == Detour::none;
+    return one.probe(messaging, message, choice) == Fallback::none;
   });
 }
 
@@ -245,24 +245,24 @@ bool takes_raw(const Messaging& messaging, const Message& message) {
          has_raw(messaging, message);
 }
 
-Detour detour_of(const Messaging& messaging, const Message& message, trace::Way way, Detour of_peer,
-                 bool is_encoded) {
+Fallback fallback_of(const Messaging& messaging, const Message& message, trace::Way way,
+                     Fallback of_peer, bool is_encoded) {
   if (way == trace::Way::peer) return of_peer;
   // Of the last link that there is, if there is one.
-  Detour why_not = Detour::closed;
+  Fallback why_not = Fallback::closed;
   bool is_tried = false, may_be_had = false;
   for (const link::Attributes& about : link::between_devices) {
     // Links that were to be tried first cannot have a message that went by this one.
-    if (way == link::way_by(about.kind)) return is_tried ? Detour::unreachable : Detour::none;
+    if (way == link::way_by(about.kind)) return is_tried ? Fallback::unreachable : Fallback::none;
     is_tried |= messaging.links.of(about).is_open();
-    const Detour by_this = probe_link(messaging, message, about, is_encoded);
-    may_be_had |= by_this == Detour::none;
-    const bool is_better = why_not == Detour::unreachable && by_this != Detour::closed;
-    if (why_not == Detour::closed || is_better) why_not = by_this;
+    const Fallback by_this = probe_link(messaging, message, about, is_encoded);
+    may_be_had |= by_this == Fallback::none;
+    const bool is_better = why_not == Fallback::unreachable && by_this != Fallback::closed;
+    if (why_not == Fallback::closed || is_better) why_not = by_this;
   }
   if (may_be_had) {
     const bool is_open = messaging.links.nearest_open(message.peer) != link::Kind::channel;
-    return is_open ? Detour::no_room : Detour::not_open;
+    return is_open ? Fallback::no_room : Fallback::not_open;
   }
   return why_not;
 }
@@ -289,7 +289,7 @@ Status prepare(Messaging& messaging, const Message& message, const Choice& choic
     if (!status.is_ok()) return status;
   }
   for (const Protocol& protocol : table) {
-    if (protocol.probe(messaging, message, choice) != Detour::none) continue;
+    if (protocol.probe(messaging, message, choice) != Fallback::none) continue;
     const auto status = protocol.start(messaging, message, choice, *elements, prepared);
     if (status) return *status;
   }

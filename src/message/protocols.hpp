@@ -18,7 +18,8 @@ struct Protocol {
 
   /// Why it cannot carry such a message, as reports print it; none: it can, as far as can be said
   /// before anything is reserved. Looks neither at the elements nor at what is under way.
-  trace::Detour (*probe)(const Messaging& messaging, const Message& message, const Choice& choice);
+  trace::Fallback (*probe)(const Messaging& messaging, const Message& message,
+                           const Choice& choice);
 
   /// Prepares the message. Its status; or nothing, and all is as
   /// before, where it cannot be had right now: slots or memory are short, its receiver has not

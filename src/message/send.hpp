@@ -20,8 +20,8 @@ class Send {
   Send& operator=(const Send&) = delete;
   virtual ~Send() = default;
 
-  /// Bytes that MPI brings a reader, from memory that is here as long as this: a header, or a frame
-  /// with all of the data. Without bytes where nothing of the message will come.
+  /// Bytes that MPI carries to a reader, from memory that is here as long as this: a header, or a
+  /// frame with all of the data. Without bytes where nothing of the message will come.
   struct Beginning {
     std::size_t reader = 0;  ///< its number among the readers
     const std::byte* data = nullptr;

@@ -39,7 +39,7 @@ SharedSend::SharedSend(Messaging& messaging, const Message& message,
 /// other link. Those that a link reaches share slots; with others it connects when they ask for
 /// some.
 void SharedSend::plan(std::vector<Reader>& readers, const SendCall& call, bool all) {
-  if (opaque_->home().link) return take_home(readers);
+  if (opaque_->staging().link) return take_staging(readers);
   const bool may_be_linked =
       opaque_->device() != gpu::host && messaging_.chunks.is_open() &&
       opaque_->cut().bytes() >= messaging_.links.least_bytes_between_devices &&
@@ -61,10 +61,10 @@ void SharedSend::plan(std::vector<Reader>& readers, const SendCall& call, bool a
 }
 
 /// Its slots are the block's own.
-void SharedSend::take_home(std::vector<Reader>& readers) {
-  const OpaqueBlock::Home& home = opaque_->home();
+void SharedSend::take_staging(std::vector<Reader>& readers) {
+  const OpaqueBlock::StagingSlots& staging = opaque_->staging();
   for (std::uint32_t i = 0; i < readers.size(); ++i) {
-    headers_.push_back({readers[i], {number_, home.link->kind(), home.transfer.first_of(i)}});
+    headers_.push_back({readers[i], {number_, staging.link->kind(), staging.transfer.first_of(i)}});
   }
   opaque_->announce();
   readers.clear();

@@ -1,5 +1,5 @@
-// A block that several ranks get, on its way to them: what MPI brings each of them first, and the
-// chunks that follow.
+// A block that several ranks get, on its way to them: what MPI carries to each of them first, and
+// the chunks that follow.
 //
 // Readers that one link reaches share its slots; each has a header of its own. By MPI the memory of
 // the block is sent from as it is.
@@ -53,7 +53,7 @@ class SharedSend final : public Send {
   };
 
   void plan(std::vector<Reader>& readers, const SendCall& call, bool all);
-  void take_home(std::vector<Reader>& readers);
+  void take_staging(std::vector<Reader>& readers);
   bool reserve(link::Link& link, std::span<const Reader> readers, const SendCall& call);
   bool add_frames(const Message& like, std::span<const Reader> readers);
   void add_headers(const Message& like);

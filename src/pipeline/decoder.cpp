@@ -70,12 +70,12 @@ class LeavingDecoder final : public Decoder {
         device_(device),
         rooms_(runtime, device, from == From::rooms ? device : gpu::host, cut.room()) {}
 
-  int home() const override { return rooms_.home(); }
+  int memory_device() const override { return rooms_.memory_device(); }
   bool reads_devices() const override { return device_ != gpu::host; }
 
   /// Where it is kept, if links bring it to such memory.
   std::byte* place_of(std::uint64_t chunk, std::size_t) override {
-    return home() == device_ ? opaque_.place_for(chunk, cut_.room()) : rooms_.of(chunk);
+    return memory_device() == device_ ? opaque_.place_for(chunk, cut_.room()) : rooms_.of(chunk);
   }
   void take(std::uint64_t chunk, const link::Arrived& arrived, bool) override {
     taken_ = chunk + arrived.chunks;

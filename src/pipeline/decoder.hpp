@@ -72,7 +72,7 @@ enum class From : std::uint8_t {
   host,    ///< host memory
   device,  ///< memory that the device reaches
   near,    ///< memory of its own, where a payload may be read repeatedly
-  rooms,   ///< the same, which the decoder has room in: a link brings them there
+  rooms,   ///< the same, which the decoder has room in: a link copies them there
 };
 
 /// Into memory of `device`, behind what `behind` names. Null where it has no memory or no queue.

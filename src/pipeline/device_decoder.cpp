@@ -43,7 +43,7 @@ class DeviceDecoder final : public Decoder {
     return !cut_.encodes() || from == From::near || take_payloads();
   }
 
-  int home() const override { return rooms_.home(); }
+  int memory_device() const override { return rooms_.memory_device(); }
 
   bool reads_devices() const override { return true; }
 

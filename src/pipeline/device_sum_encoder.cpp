@@ -12,10 +12,10 @@
 namespace mpress::engine {
 namespace {
 
-/// Sets of chunks that are added at once, and are under way: one is told of while others are worked
-/// at. What comes meanwhile makes the next one larger.
+/// Sets of chunks that are added at once, and are under way: one is reported while others are
+/// worked at. What comes meanwhile makes the next one larger.
 constexpr std::size_t most_sets = 3;
-/// Payloads of a set: queues keep what is told of a few thousand.
+/// Payloads of a set: queues keep the outcomes of a few thousand.
 constexpr std::size_t most_decoded = 1024;
 
 class DeviceSumEncoder final : public Encoder {
@@ -243,7 +243,7 @@ class DeviceSumEncoder final : public Encoder {
   std::vector<Chunk> chunks_;
   std::deque<Set> sets_;     ///< under way
   std::uint64_t begun_ = 0;  ///< chunks
-  std::uint64_t next_ = 0;   ///< chunk to be told of
+  std::uint64_t next_ = 0;   ///< chunk to be reported
   std::size_t stride_ = 0;
   memory::Buffer scratch_;
   memory::Buffer decoded_;

@@ -27,7 +27,7 @@ constexpr std::size_t copies_ahead(std::size_t bytes, std::size_t base) {
 /// The memory that chunks are written to.
 class Slots {
  public:
-  /// For chunk `chunk`, of `bytes` bytes; null: none now. The same until the encoder has told of
+  /// For chunk `chunk`, of `bytes` bytes; null: none now. The same until the encoder has given
   /// the chunk.
   virtual std::byte* place(std::uint64_t chunk, std::size_t bytes) = 0;
 

@@ -24,7 +24,7 @@ struct Loss {
   static Loss of(const Spec& asked, const Spec& resolved, int device, double measured);
 
   /// As Outcome::bound has it.
-  double told() const { return is_any ? bound.value_or(Outcome::unknown) : 0; }
+  double announced_bound() const { return is_any ? bound.value_or(Outcome::unknown) : 0; }
 };
 
 /// Tells it in a row of the record.

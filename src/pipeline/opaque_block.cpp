@@ -18,23 +18,23 @@ constexpr std::size_t back = wire::size_grain + wire::size_above_grain;
 }  // namespace
 
 OpaqueBlock::~OpaqueBlock() {
-  if (!home_.link || is_home_over_) return;
+  if (!staging_.link || is_staging_over_) return;
   if (!is_announced_) {
-    home_.link->abandon(home_.transfer);
+    staging_.link->abandon(staging_.transfer);
   } else if (is_whole()) {
-    home_.link->release(home_.transfer);
+    staging_.link->release(staging_.transfer);
   } else {
-    home_.link->fail(home_.transfer);
+    staging_.link->fail(staging_.transfer);
   }
 }
 
 std::byte* OpaqueBlock::room_of(std::uint64_t chunk) const {
-  return home_.link ? home_.transfer.place(chunk) : chunks_[chunk].memory.data() + front;
+  return staging_.link ? staging_.transfer.place(chunk) : chunks_[chunk].memory.data() + front;
 }
 
 bool OpaqueBlock::make_room(std::uint64_t chunk, std::size_t bytes) {
   memory::Buffer& memory = chunks_[chunk].memory;
-  if (home_.link || memory) return true;
+  if (staging_.link || memory) return true;
   const std::size_t room = front + bytes + back;
   memory = device_ == gpu::host ? runtime_.pool.take(room) : runtime_.devices.take(device_, room);
   return static_cast<bool>(memory);
@@ -44,7 +44,8 @@ void OpaqueBlock::add(std::uint64_t chunk, std::size_t bytes, bool is_elements) 
   chunks_[chunk].bytes = bytes;
   chunks_[chunk].is_elements = is_elements;
   bytes_ += bytes;
-  if (home_.link && !is_published_by_device_) home_.link->publish(home_.transfer, chunk, bytes);
+  if (staging_.link && !is_published_by_device_)
+    staging_.link->publish(staging_.transfer, chunk, bytes);
   ready_.store(chunk + 1, std::memory_order_release);
 }
 
@@ -59,14 +60,14 @@ void OpaqueBlock::make_chunks() {
 }
 
 gpu::Report* OpaqueBlock::report_of(std::uint64_t chunk) const {
-  const bool has_one = home_.link && home_.link->devices_publish();
-  return has_one ? home_.link->report(home_.transfer, chunk) : nullptr;
+  const bool has_one = staging_.link && staging_.link->devices_publish();
+  return has_one ? staging_.link->report(staging_.transfer, chunk) : nullptr;
 }
 
 link::Arrived OpaqueBlock::arrived(std::uint64_t i) const {
   const Chunk chunk = this->chunk(i);
-  return {chunk.data, chunk.bytes, home_.transfer.is_on_host ? gpu::host : device_,
-          home_.link ? home_.transfer.is_near : device_ != gpu::host};
+  return {chunk.data, chunk.bytes, staging_.transfer.is_on_host ? gpu::host : device_,
+          staging_.link ? staging_.transfer.is_near : device_ != gpu::host};
 }
 
 const std::byte* OpaqueBlock::frame(std::size_t& bytes) {

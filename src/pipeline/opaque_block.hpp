@@ -25,7 +25,7 @@ class OpaqueBlock {
  public:
   /// Slots of a link that are the block's memory: a device writes straight to them, and publishes
   /// what is there. Until the block's end they are not used again.
-  struct Home {
+  struct StagingSlots {
     link::Link* link = nullptr;  ///< null: the block has memory of its own
     link::Transfer transfer = {};
   };
@@ -44,14 +44,15 @@ class OpaqueBlock {
   /// more will be, nor come: see is_whole() and status(). Thread-safe.
   virtual bool advance() = 0;
 
-  /// Where the readers find it, if all of them do in one place. Nothing else is sent then.
-  const Home& home() const { return home_; }
+  /// The slots in which all readers find it; without a link there are none. Else nothing more is
+  /// sent.
+  const StagingSlots& staging() const { return staging_; }
 
-  /// Readers have heard of home(), or will.
+  /// Readers have heard of staging(), or will.
   void announce() { is_announced_ = true; }
 
-  /// Does a device publish in home() what is left to come? Of a block that is received: what this
-  /// process gives it to copy there, which comes from other ranks.
+  /// Does a device publish in staging() what is left to come? Of a block that is received: what
+  /// this process gives it to copy there, which comes from other ranks.
   bool is_published_by_device() const { return is_published_by_device_; }
 
   const Chunking& cut() const { return cut_; }
@@ -93,9 +94,9 @@ class OpaqueBlock {
   Runtime& runtime_;
   Chunking cut_{};
   int device_ = gpu::host;
-  Home home_;
+  StagingSlots staging_;
   bool is_announced_ = false;
-  bool is_home_over_ = false;
+  bool is_staging_over_ = false;
   bool is_published_by_device_ = false;
   std::atomic<bool> is_made_{true};  ///< no more will be, nor come
   std::atomic<Status> status_{Status()};

@@ -5,19 +5,20 @@
 namespace mpress::engine {
 
 bool OwnBlock::encode(const Chunking& cut, const Region& region, memory::Buffer packed,
-                      const Home& home, LaunchBatch* batch) {
+                      const StagingSlots& staging, LaunchBatch* batch) {
   packed_ = std::move(packed);
   Chunking resolved = cut;
   if (region.device == gpu::host && !resolve(runtime_, region, resolved.spec)) return false;
-  return make(resolved, region.device, home, [&](const Chunking& all, Slots& slots) {
-    return make_encoder(runtime_, all, region, slots, home.link ? batch : nullptr);
+  return make(resolved, region.device, staging, [&](const Chunking& all, Slots& slots) {
+    return make_encoder(runtime_, all, region, slots, staging.link ? batch : nullptr);
   });
 }
 
 /// A device finds a relative bound itself, and payloads tell it.
-bool OwnBlock::make(const Chunking& cut, int device, const Home& home, const MakeEncoder& made_by) {
+bool OwnBlock::make(const Chunking& cut, int device, const StagingSlots& staging,
+                    const MakeEncoder& made_by) {
   cut_ = cut;
-  home_ = home;
+  staging_ = staging;
   device_ = device;
   make_chunks();
   for (std::uint64_t chunk = 0; chunk < cut_.chunks(); ++chunk) {
@@ -47,14 +48,14 @@ void OwnBlock::hold(const Chunking& cut, const Region& region) {
 
 bool OwnBlock::advance() {
   if (!is_made_.load(std::memory_order_acquire) && !encode_next()) return false;
-  if (!status().is_ok() && is_announced_) fail_home();
+  if (!status().is_ok() && is_announced_) fail_staging();
   return true;
 }
 
 /// Readers learn of it now.
-void OwnBlock::fail_home() {
+void OwnBlock::fail_staging() {
   const std::lock_guard making(making_);
-  if (!std::exchange(is_home_over_, true)) home_.link->fail(home_.transfer);
+  if (!std::exchange(is_staging_over_, true)) staging_.link->fail(staging_.transfer);
 }
 
 bool OwnBlock::encode_next() {
@@ -82,7 +83,7 @@ void OwnBlock::end() {
   encoder_.reset();
   packed_.reset();
   took_ns_.store(took_ns, std::memory_order_relaxed);
-  if (status().is_ok() && told_) told_(bytes(), took_ns);
+  if (status().is_ok() && when_encoded_) when_encoded_(bytes(), took_ns);
   is_made_.store(true, std::memory_order_release);
 }
 

@@ -111,7 +111,7 @@ bool ReceivePipeline::advance() {
     runtime_.linked_rate.measure(runtime_, cut_.peer, longest_.device, longest_.data,
                                  longest_.bytes, "a message");
   }
-  // A device that failed may have told the sender, or not.
+  // A device that failed may have acknowledged, or not.
   const bool by_flag = decoder_->status().is_ok();
   if (!by_flag) decoder_->drain();
   if (kept_ && !kept_->failure().is_ok()) kept_->end();
@@ -152,7 +152,7 @@ bool ReceivePipeline::take_next() {
     has_arrived_ = true;
   }
   if (arrived_.device != gpu::host && device_ == gpu::host && !bring_to_host()) return false;
-  if (!has_arrived_) return true;  // it could not be brought
+  if (!has_arrived_) return true;  // it could not come
   const bool is_raw =
       !cut_.encodes() || (may_come_raw_ && arrived_.bytes == cut_.raw_bytes(taken_));
   has_arrived_ = false;
@@ -209,13 +209,13 @@ void ReceivePipeline::note_bound() {
   const double bound = arrived_.device == gpu::host
                            ? codec::szp::told_bound(arrived_.data, arrived_.bytes)
                            : Outcome::unknown;
-  told_bound_ = Outcome::looser(told_bound_, bound);
+  payload_bound_ = Outcome::looser(payload_bound_, bound);
 }
 
 double ReceivePipeline::bound() const {
   if (!cut_.spec.lossy()) return 0;
   if (cut_.spec.codec != Codec::szp) return Outcome::unknown;
-  return cut_.spec.value != 0 ? cut_.spec.value : told_bound_;
+  return cut_.spec.value != 0 ? cut_.spec.value : payload_bound_;
 }
 
 /// Is it as long as the header lets it be?
@@ -245,8 +245,8 @@ bool ReceivePipeline::bring_to_host() {
   return true;
 }
 
-/// The next chunk will not come. Says why, once; what went wrong is told at the end, when nothing
-/// of the message is left to come.
+/// The next chunk will not come. Says why, once; what went wrong is reported at the end, when
+/// nothing of the message is left to come.
 void ReceivePipeline::refuse(const std::string& why, Status status) {
   if (status_.is_ok()) {
     status_ = status;

@@ -60,7 +60,7 @@ class ReceivePipeline {
   Status status() const;
   std::size_t wire_bytes() const { return wire_bytes_; }
   std::uint64_t decode_ns() const { return decoder_->decode_ns(); }
-  std::uint64_t transfer_ns() const { return transfer_ns_; }  ///< of chunks that a link brought
+  std::uint64_t transfer_ns() const { return transfer_ns_; }  ///< of chunks that came by a link
   double bound() const;                                       ///< as Outcome::bound has it
 
  private:
@@ -101,8 +101,8 @@ class ReceivePipeline {
   std::uint64_t transfer_ns_ = 0;
   Status status_;  ///< what went wrong on the way
   std::size_t wire_bytes_ = 0;
-  double told_bound_ = 0;   ///< by payloads, where the header tells none
-  gpu::Event copying_ = 0;  ///< of the next chunk to host memory; 0: not begun
+  double payload_bound_ = 0;  ///< by payloads, where the header announces none
+  gpu::Event copying_ = 0;    ///< of the next chunk to host memory; 0: not begun
   QueueLease queue_;
 };
 

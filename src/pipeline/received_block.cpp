@@ -11,8 +11,8 @@ void ReceivedBlock::begin(const Chunking& cut, int device, bool is_alone) {
   device_ = device;
   is_alone_ = is_alone;
   if (device_ != gpu::host) queue_ = runtime_.devices.queue(device_, gpu::Priority::first);
-  if (find_home_ && queue_) home_ = find_home_(cut_, device_);
-  if (home_.link) {
+  if (find_staging_ && queue_) staging_ = find_staging_(cut_, device_);
+  if (staging_.link) {
     is_published_by_device_ = true;
     is_made_.store(false, std::memory_order_relaxed);
   } else {
@@ -69,7 +69,7 @@ void ReceivedBlock::skip(std::uint64_t chunk, Status status) {
 void ReceivedBlock::give_up(Status status) {
   if (std::exchange(is_given_up_, true)) return;
   if (is_alone_) failure_ = status;
-  if (is_alone_ || home_.link) block_failure_ = status;
+  if (is_alone_ || staging_.link) block_failure_ = status;
 }
 
 void ReceivedBlock::launch() {

@@ -21,10 +21,10 @@ class ReceivedBlock final : public OpaqueBlock {
  public:
   explicit ReceivedBlock(Runtime& runtime) : OpaqueBlock(runtime) {}
 
-  /// Before begin(): what finds it a home, in which those that it is passed on to find each chunk
-  /// as soon as it is there; of a link whose slots devices publish.
-  using FindHome = std::function<Home(const Chunking& cut, int device)>;
-  void pass_on_from(FindHome find_home) { find_home_ = std::move(find_home); }
+  /// Before begin(): what finds it staging slots, in which those that it is passed on to find each
+  /// chunk as soon as it is there; of a link whose slots devices publish.
+  using FindStaging = std::function<StagingSlots(const Chunking& cut, int device)>;
+  void pass_on_from(FindStaging find_staging) { find_staging_ = std::move(find_staging); }
 
   /// Chunks follow, for a buffer of `device` or the host. `cut.may_be_elements`: of those that
   /// come. `is_alone`: no decoder has the chunks. Then they are not passed on, so a payload may be
@@ -33,7 +33,7 @@ class ReceivedBlock final : public OpaqueBlock {
   /// have begun to take it.
   void begin(const Chunking& cut, int device, bool is_alone);
 
-  /// Where a chunk is brought, of at most cut().room() bytes; null: there is no memory.
+  /// Where a chunk is copied, of at most cut().room() bytes; null: there is no memory.
   std::byte* place_for(std::uint64_t chunk, std::size_t bytes) {
     return make_room(chunk, bytes) ? room_of(chunk) : nullptr;
   }
@@ -60,14 +60,14 @@ class ReceivedBlock final : public OpaqueBlock {
   /// Of what comes, where there is no decoder: the first failure.
   Status failure() const { return failure_; }
 
-  /// Can it be sent: is it whole, or in a home where what is left to come will be found?
+  /// Can it be sent: is it whole, or in staging slots where what is left to come will be found?
   bool may_leave() const {
     // It may become whole in between.
-    const bool comes = has_begun() && home_.link && !is_made_.load(std::memory_order_acquire);
+    const bool comes = has_begun() && staging_.link && !is_made_.load(std::memory_order_acquire);
     return comes || is_whole();
   }
 
-  /// A home that fails goes with the block: this rank may still decode what is there.
+  /// Staging slots that fail go with the block: this rank may still decode what is there.
   bool advance() override { return is_made_.load(std::memory_order_acquire); }
 
  private:
@@ -87,7 +87,7 @@ class ReceivedBlock final : public OpaqueBlock {
   void give_up(Status status);
   void settle(std::uint64_t end);
 
-  FindHome find_home_;
+  FindStaging find_staging_;
   bool is_alone_ = false;
   bool is_given_up_ = false;
   Status failure_;

@@ -1,4 +1,4 @@
-// Memory that a link brings chunks to, before they go where they belong: each piece of it is given
+// Memory to which a link copies chunks, before they go where they belong: each piece of it is given
 // to one chunk after the other.
 #pragma once
 
@@ -16,16 +16,17 @@ class Rooms {
  public:
   static constexpr std::size_t most = 8;
 
-  /// `home`: the device whose memory it is, or the host; that is pinned for `device`.
-  Rooms(Runtime& runtime, int device, int home, std::size_t bytes)
-      : runtime_(runtime), device_(device), home_(home), bytes_(bytes) {}
+  /// `memory_device`: the device whose memory it is, or the host; that is pinned for `device`.
+  Rooms(Runtime& runtime, int device, int memory_device, std::size_t bytes)
+      : runtime_(runtime), device_(device), memory_device_(memory_device), bytes_(bytes) {}
 
-  int home() const { return home_; }
+  int memory_device() const { return memory_device_; }
 
   /// One more. False: there is no memory.
   bool add() {
-    memory::Buffer room = home_ == gpu::host ? runtime_.devices.take_pinned(device_, bytes_)
-                                             : runtime_.devices.take(device_, bytes_);
+    memory::Buffer room = memory_device_ == gpu::host
+                              ? runtime_.devices.take_pinned(device_, bytes_)
+                              : runtime_.devices.take(device_, bytes_);
     if (!room) return false;
     free_.push_back(rooms_.size());
     rooms_.push_back(std::move(room));
@@ -55,7 +56,7 @@ class Rooms {
 
   Runtime& runtime_;
   const int device_;
-  const int home_;
+  const int memory_device_;
   const std::size_t bytes_;
   std::vector<memory::Buffer> rooms_;
   std::vector<std::size_t> free_;

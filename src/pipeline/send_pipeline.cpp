@@ -28,7 +28,7 @@ void SendPipeline::open(std::shared_ptr<const OpaqueBlock> opaque, bool is_zero_
                         bool is_driven) {
   is_driven_ = is_driven;
   is_announced_ = true;
-  if (is_zero_copy) lender_ = opaque;
+  if (is_zero_copy) zero_copy_of_ = opaque;
   encoder_ = copying_encoder(runtime_, std::move(opaque), *this, is_zero_copy);
 }
 
@@ -77,9 +77,9 @@ void SendPipeline::publish(const Made& made) {
   made_ = made.first + made.chunks;
   if (encoder_->is_published_by_device()) return;
   for (std::uint64_t chunk = made.first; chunk < made_; ++chunk) {
-    if (lender_) {
-      const OpaqueBlock::Chunk lent = lender_->chunk(chunk);
-      runtime_.links.channel.publish_from(transfer_, chunk, lent.data, lent.bytes, lender_);
+    if (zero_copy_of_) {
+      const OpaqueBlock::Chunk there = zero_copy_of_->chunk(chunk);
+      runtime_.links.channel.publish_from(transfer_, chunk, there.data, there.bytes, zero_copy_of_);
       continue;
     }
     link_.publish(transfer_, chunk, made.chunks > 1 ? cut_.raw_bytes(chunk) : made.bytes);

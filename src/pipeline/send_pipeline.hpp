@@ -71,7 +71,8 @@ class SendPipeline final : private Slots {
   const link::Transfer transfer_;
   const Chunking cut_;
   std::unique_ptr<Encoder> encoder_;
-  std::shared_ptr<const OpaqueBlock> lender_;  ///< whose memory is sent from; null: the slots' is
+  std::shared_ptr<const OpaqueBlock>
+      zero_copy_of_;  ///< whose memory is sent from; null: the slots' is
   std::optional<Made> first_;
   std::uint64_t made_ = 0;  ///< chunks
   std::size_t sent_bytes_ = 0;

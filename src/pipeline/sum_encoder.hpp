@@ -16,7 +16,8 @@
 
 namespace mpress::engine {
 
-/// What one rank brings to a sum: an opaque block, whole or under way, or elements that are there.
+/// One rank's contribution to a sum: an opaque block, whole or under way, or elements that are
+/// there.
 struct Summand {
   std::shared_ptr<const OpaqueBlock> opaque;
   const std::byte* elements = nullptr;  ///< without an opaque block
@@ -97,13 +98,13 @@ class HostSum {
 
 /// Makes the sum of `summands`, two or more, all cut as `cut` says, in memory of `device` or of the
 /// host, like the slots. Elements among them count as what the cut's spec makes of them, so that
-/// what a rank brings to its own piece is not encoded. A chunk whose sum is one of quanta becomes
-/// its payload. Any other comes as elements, by codec::combine_in_any_order() on the grid of the
-/// quanta: so the result depends on what is brought alone, not on the order of the summands, on
-/// where they lie, nor on how they are cut. Chunks are made as those of all summands come; where
-/// those of one will not, that is an error. Null where memory is short, or the device refuses.
-/// `decoded`: null, or where the elements of the sum go, as who decodes it has them: there with
-/// each chunk, aligned, overlapping no summand.
+/// a rank's contribution to its own piece is not encoded. A chunk whose sum is one of quanta
+/// becomes its payload. Any other comes as elements, by codec::combine_in_any_order() on the grid
+/// of the quanta: so the result depends on the contributions alone, not on the order of the
+/// summands, on where they lie, nor on how they are cut. Chunks are made as those of all summands
+/// come; where those of one will not, that is an error. Null where memory is short, or the device
+/// refuses. `decoded`: null, or where the elements of the sum go, as who decodes it has them: there
+/// with each chunk, aligned, overlapping no summand.
 std::unique_ptr<Encoder> sum_encoder(Runtime& runtime, const Chunking& cut, int device,
                                      Slots& slots, std::vector<Summand> summands,
                                      std::byte* decoded);

@@ -21,7 +21,8 @@ constexpr std::size_t record_bytes = sizeof(RecordHeader) + row_capacity * sizeo
 
 std::uint64_t key_bits(const Key& key) {
   return static_cast<std::uint64_t>(key.called.op) | std::uint64_t{key.is_on_device} << 7 |
-         static_cast<std::uint64_t>(key.codec) << 8 | static_cast<std::uint64_t>(key.detour) << 12 |
+         static_cast<std::uint64_t>(key.codec) << 8 |
+         static_cast<std::uint64_t>(key.fallback) << 12 |
          static_cast<std::uint64_t>(key.reason) << 16 |
          static_cast<std::uint64_t>(key.called.algorithm) << 20 |
          static_cast<std::uint64_t>(key.direction) << 24 |

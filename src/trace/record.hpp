@@ -115,11 +115,11 @@ enum class Way : std::uint8_t {
 
 /// Why a message in memory of a device did not go from there by a link between devices, or not
 /// without a copy at its sender's. The values are part of the record's format.
-enum class Detour : std::uint8_t {
+enum class Fallback : std::uint8_t {
   none = 0,
   other_host = 1,    ///< its receiver is on another host
   closed = 2,        ///< the job has no such link
-  brief = 3,         ///< shorter messages are faster by MPI
+  too_short = 3,     ///< shorter messages are faster by MPI
   left_to_mpi = 4,   ///< MPI takes memory of devices, and has what is not encoded
   unsuited = 5,      ///< no header can announce it: its type, its communicator, or to itself
   unreachable = 6,   ///< its receiver's GPU, or process, cannot open what this process shares
@@ -142,12 +142,12 @@ struct Key {
   Reason reason = Reason::none;
   Way way = Way::whole;
   bool is_on_device = false;  ///< the program's buffer, as far as that was looked at
-  Detour detour = Detour::none;
+  Fallback fallback = Fallback::none;
 };
 
 /// One line of the statistics: an operation with one peer and one codec.
 struct Row {
-  /// op | is_on_device << 7 | codec << 8 | detour << 12 | reason << 16 | algorithm << 20 |
+  /// op | is_on_device << 7 | codec << 8 | fallback << 12 | reason << 16 | algorithm << 20 |
   /// direction << 24 | way << 28 | 1 << 31 | peer << 32
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> messages;

@@ -142,7 +142,7 @@ void is_not_misled(const Line& line) {
   for (const auto& lie : cases) {
     Slot& slot = segment->slot[3];
     slot.staging = lie.staging, slot.offset = lie.offset, slot.report.bytes = lie.bytes;
-    slot.told_by = 3, slot.report.sequence = 1;
+    slot.reported_by = 3, slot.report.sequence = 1;
     const auto state = peer.look(sender, 3, 0).state;
     CHECK(state == (lie.is_right ? Slot::there : Slot::failed));
   }
@@ -153,9 +153,9 @@ void is_not_misled(const Line& line) {
     CHECK(link.lands_on(sender, at(3)) == gpu::host);
     slot.receive_staging = 0;
   }
-  segment->slot[3].told_by = PeerSegment::most_slots;
+  segment->slot[3].reported_by = PeerSegment::most_slots;
   CHECK(peer.look(sender, 3, 0).state == Slot::planned);
-  segment->slot[3].told_by = 4;  // by one of which nothing is told
+  segment->slot[3].reported_by = 4;  // by one of which nothing is told
   CHECK(peer.look(sender, 3, 0).state == Slot::planned);
   const struct {
     std::uint32_t block;

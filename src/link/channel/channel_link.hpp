@@ -140,7 +140,7 @@ class ChannelLink final : public Link {
   Pacer* pacer_ = nullptr;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> received_{0};
-  std::atomic<bool> is_shut_down_{false};  ///< nothing is told any more
+  std::atomic<bool> is_shut_down_{false};  ///< nothing is announced any more
 };
 
 }  // namespace mpress::link

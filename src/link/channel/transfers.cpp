@@ -15,7 +15,7 @@ namespace {
 /// Slots of this link have no numbers: a bit of a route's says whether the transfer is timed.
 constexpr std::uint32_t timed_slot = 1u << 29;
 
-/// Of the time that is told: what a side may have been away in one piece.
+/// Of the time that a reader reports: what a side may have been away in one piece.
 constexpr std::uint64_t most_away = 4;
 
 }  // namespace
@@ -166,8 +166,8 @@ class ChannelLink::Reader final : public Inbound {
       const bool on_its_way = expected_.begin_ns > 0 && !waited;
       link_.pacer_->arrive(bytes, on_its_way ? expected_.begin_ns : trace::now_ns());
     }
-    const int home = expected_.buffers->home();
-    arrived = {posted.place, bytes, home, home != gpu::host};
+    const int memory_device = expected_.buffers->memory_device();
+    arrived = {posted.place, bytes, memory_device, memory_device != gpu::host};
     arrived.begin_ns = posted.begin_ns;
     post();
     problem_ = "could not be made there";

@@ -38,9 +38,9 @@ void Gets::open_block(int rank, std::uint32_t block, int device) {
   std::lock_guard lock(mutex_);
   // All that is offered can be taken, whatever device it is for.
   Opened& blocks = sender_of(source).blocks;
-  int home = source.home;
-  if (!blocks.open(number, segment.block[number], home, source.home)) return;
-  blocks.open(number, segment.block[number], device, source.home);
+  int first_device = source.first_device;
+  if (!blocks.open(number, segment.block[number], first_device, source.first_device)) return;
+  blocks.open(number, segment.block[number], device, source.first_device);
   segment.opened_blocks[sources_->own_index()][number / PeerSegment::word_bits].fetch_or(
       std::uint64_t{1} << number % PeerSegment::word_bits);
 }
@@ -62,7 +62,8 @@ Arrival Gets::get(int rank, std::uint64_t number, int device, std::size_t bytes)
   const SharedBlock* const shared = is_known ? &segment.block[block - 1] : nullptr;
   const bool fits = shared && within <= shared->bytes && bytes <= shared->bytes - within;
   const void* const memory =
-      fits ? sender_of(source).blocks.open(block - 1, *shared, device, source.home) : nullptr;
+      fits ? sender_of(source).blocks.open(block - 1, *shared, device, source.first_device)
+           : nullptr;
   if (!memory) return {Slot::failed, nullptr, 0, device};
   return {.state = Slot::getting,
           .data = static_cast<const std::byte*>(memory) + within,
@@ -128,7 +129,7 @@ std::uint32_t* Gets::acknowledge_flag(int rank, std::uint64_t number, int device
   return reinterpret_cast<std::uint32_t*>(&source.slot(number).acknowledged);
 }
 
-/// Once the device has told, the sender may have used the slot for another transfer.
+/// Once the device has reported, the sender may have used the slot for another transfer.
 void Gets::acknowledge_once(int rank, std::uint64_t number, std::uint32_t serial) {
   Slot& slot = sources_->of(rank).slot(number);
   if (slot.acknowledged.load(std::memory_order_acquire) != 0 ||

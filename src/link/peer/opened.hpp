@@ -12,20 +12,20 @@ namespace mpress::link {
 /// Not thread-safe.
 class Opened {
  public:
-  /// Block `number` as `device` reaches it, or else `home`, which `device` is then set to. Null
-  /// where it cannot be opened, which is tried once.
-  void* open(std::uint32_t number, const SharedBlock& block, int& device, int home) {
+  /// Block `number` as `device` reaches it, or else `first_device`, which `device` is then set to.
+  /// Null where it cannot be opened, which is tried once.
+  void* open(std::uint32_t number, const SharedBlock& block, int& device, int first_device) {
     const auto row = static_cast<std::size_t>(device);
     if (row < all_.size() && number < all_[row].size() && all_[row][number].memory) {
       return all_[row][number].memory;
     }
-    return open_new(number, block, device, home);
+    return open_new(number, block, device, first_device);
   }
 
   void close();
 
  private:
-  void* open_new(std::uint32_t number, const SharedBlock& block, int& device, int home);
+  void* open_new(std::uint32_t number, const SharedBlock& block, int& device, int first_device);
 
   struct Mapping {
     void* memory = nullptr;

@@ -85,13 +85,14 @@ bool PeerLink::is_read_by(int rank, int device) {
   const Source* const source = find(rank);
   if (!source) return false;
   std::lock_guard lock(receiving_);
-  return source->home == device;
+  return source->first_device == device;
 }
 
 /// All of a rank's is opened for the device that first got a block from it.
 const char* PeerLink::open_staging(Source& source, std::uint32_t number, int) {
-  int home = source.home;
-  return opened_[source.index].open(number, source.slots().staging[number], home, home)
+  int first_device = source.first_device;
+  return opened_[source.index].open(number, source.slots().staging[number], first_device,
+                                    first_device)
              ? nullptr
              : "its memory of GPUs cannot be opened";
 }
@@ -109,7 +110,7 @@ bool PeerLink::locate(const Source& source, const Slot& slot, Arrival& arrival) 
   const SharedBlock& block = source.slots().staging[slot.staging];
   if (!slot.lies_in(block.bytes, arrival.bytes)) return false;
   const void* const memory =
-      opened_[source.index].open(slot.staging, block, arrival.device, source.home);
+      opened_[source.index].open(slot.staging, block, arrival.device, source.first_device);
   arrival.data = static_cast<const std::byte*>(memory) + slot.offset;
   return true;
 }

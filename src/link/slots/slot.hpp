@@ -24,7 +24,7 @@ struct SharedBlock {
 struct alignas(64) Slot {
   enum State : std::uint32_t {
     planned,  ///< its memory is reserved, and holds the block once that is published
-    there,    ///< it is published; never stored, but told by SlotLink::look()
+    there,    ///< it is published; never stored, but found by SlotLink::look()
     failed,   ///< it will never come
     // The first of a transfer may stand for all of it:
     offered,  ///< the data lies in memory of the program's, and the reader may get it from there
@@ -32,7 +32,7 @@ struct alignas(64) Slot {
     by_mpi,   ///< its chunks come by MPI; the reader acknowledges when it knows
   };
   /// Its sequence is 0 until the block is there; then `bytes` are its bytes. Blocks that are
-  /// published by runs, and those with several readers, are told of once: see `told_by`.
+  /// published by runs, and those with several readers, are reported once: see `reported_by`.
   gpu::Report report;
   std::atomic<std::uint32_t> state;         ///< the sender's word, but for an answer to an offer
   std::atomic<std::uint32_t> acknowledged;  ///< the reader's: 1 where it needs the memory no more
@@ -41,7 +41,7 @@ struct alignas(64) Slot {
   std::uint16_t receive_staging;
   std::uint16_t at_once;  ///< so many blocks from it on may be read in one go, if they are there
   std::uint64_t offset;   ///< in that memory
-  std::uint32_t told_by;  ///< the slot whose report's sequence tells of this one, too
+  std::uint32_t reported_by;  ///< the slot whose report's sequence stands for this one, too
   /// The block of the program's that the message is sent from, plus one, if the reader should open
   /// it, or gets the data from there; 0: none.
   std::uint32_t block;
@@ -56,18 +56,18 @@ struct alignas(64) Slot {
   }
 
   /// For a block that will lie `at` bytes behind where that of `first` does: not there yet.
-  void plan(const Slot& first, std::uint64_t at, std::uint32_t teller) {
-    plan(first.staging, first.receive_staging, first.offset + at, first.at_once, teller);
+  void plan(const Slot& first, std::uint64_t at, std::uint32_t reporter) {
+    plan(first.staging, first.receive_staging, first.offset + at, first.at_once, reporter);
   }
   void plan(std::uint32_t in_staging, std::uint16_t in_receive_staging, std::uint64_t at,
-            std::uint16_t most, std::uint32_t teller) {
+            std::uint16_t most, std::uint32_t reporter) {
     staging = in_staging;
     receive_staging = in_receive_staging;
     at_once = most;
     offset = at;
     report = {};
     block = 0;
-    told_by = teller;
+    reported_by = reporter;
     acknowledged.store(0, std::memory_order_release);  // behind the serial
     state.store(planned, std::memory_order_relaxed);
   }
@@ -95,9 +95,9 @@ struct SlotSegment {
 
 /// Has the sender, or its device, published what tells of this slot?
 inline bool is_published(const SlotSegment& segment, const Slot& slot) {
-  const std::uint32_t teller = slot.told_by;
-  if (teller >= SlotSegment::most_slots) return false;
-  auto& sequence = const_cast<std::uint32_t&>(segment.slot[teller].report.sequence);
+  const std::uint32_t reporter = slot.reported_by;
+  if (reporter >= SlotSegment::most_slots) return false;
+  auto& sequence = const_cast<std::uint32_t&>(segment.slot[reporter].report.sequence);
   return std::atomic_ref(sequence).load(std::memory_order_acquire) != 0;
 }
 

@@ -57,7 +57,7 @@ void SlotLink::open_new(Source& source, int device) {
     if (source.segment && source.slots().version != SlotSegment::layout) source.segment = {};
   }
   if (source.segment) {
-    if (source.home == gpu::host) source.home = device;
+    if (source.first_device == gpu::host) source.first_device = device;
     const std::uint32_t shared = source.slots().staging_blocks.load(std::memory_order_acquire);
     std::uint32_t seen = source.seen.load(std::memory_order_relaxed);
     while (seen < shared && !(problem = open_staging(source, seen, device))) {

@@ -11,9 +11,9 @@ Arrival SlotLink::look(int rank, std::uint64_t number, int device) {
   if (state == Slot::by_mpi) return {state, nullptr, 0, device, slot.block};
   if (state == Slot::planned && is_published(source.slots(), slot)) state = Slot::there;
   if (state != Slot::there) return {state, nullptr, 0, device};
-  // What was encoded for several readers is told once, by the slot of the first.
+  // The slot of the first reader reports what was encoded for several, once.
   const std::uint64_t own = slot.report.bytes;
-  const std::uint64_t bytes = own > 0 ? own : source.slot(slot.told_by).report.bytes;
+  const std::uint64_t bytes = own > 0 ? own : source.slot(slot.reported_by).report.bytes;
   is_used_.store(true, std::memory_order_relaxed);
   Arrival arrival{state, nullptr, bytes, device, slot.block, slot.at_once};
   std::lock_guard lock(receiving_);

@@ -19,8 +19,8 @@ struct Source {
   HostMemory::Address address;  ///< of its segment
   std::size_t index;            ///< among the ranks of this host
   HostMemory segment;
-  int home = gpu::host;                ///< the device that first got a block from it
-  std::atomic<bool> is_known{false};   ///< what it shares was looked at, and it was told so
+  int first_device = gpu::host;        ///< the device that first got a block from it
+  std::atomic<bool> is_known{false};   ///< what it shares was looked at, and it knows
   std::atomic<bool> has_room{false};   ///< its blocks may lie in staging memory, either side's
   std::atomic<std::uint32_t> seen{0};  ///< blocks of its send staging that are opened
   std::atomic<bool> is_over{false};    ///< no more of them can be

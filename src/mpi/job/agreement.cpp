@@ -67,7 +67,7 @@ Agreements::Agreements(Hosts& hosts, const mpi::Peek& peek, MPI_Comm comm, int f
 }
 
 std::size_t Agreements::most_gathered() const {
-  return spans_hosts() ? std::min(most_words, Board::most_told / size_) : most_words;
+  return spans_hosts() ? std::min(most_words, Board::most_results / size_) : most_words;
 }
 
 std::shared_ptr<Agreement> Agreements::combine(std::span<const Word> words) {
@@ -185,7 +185,7 @@ bool Agreements::hear(Agreement& one) {
 bool Agreements::hear_first(Agreement& one) {
   Member& first = here_.front();
   Board* board = board_of(first);
-  const auto* slot = board ? &board->told[one.number_ % Board::depth] : nullptr;
+  const auto* slot = board ? &board->results[one.number_ % Board::depth] : nullptr;
   const std::uint64_t seen = slot ? slot->stamp.load(std::memory_order_acquire) : 0;
   const std::uint64_t stamp = Board::stamp_of(one.number_, false);
   if (seen == stamp && slot->shape == one.shape_) {
@@ -218,7 +218,7 @@ bool Agreements::exchange(Agreement& one, int to, int from) {
     // A member that failed early knows no values, but what the others send has to fit.
     const std::size_t values = one.count_ * (one.gathers_ ? size_ : 1);
     one.out_.resize(2 + values);
-    one.in_.assign(2 + Board::most_told, 0);
+    one.in_.assign(2 + Board::most_results, 0);
     const int count = static_cast<int>(one.out_.size());
     int code = MPI_SUCCESS;
     if (from >= 0) {
@@ -285,7 +285,7 @@ bool Agreements::go_across(Agreement& one) {
 /// The slot is free: say() saw to it.
 void Agreements::tell(const Agreement& one) {
   if (here_.size() == 1) return;
-  auto& slot = own_->told[one.number_ % Board::depth];
+  auto& slot = own_->results[one.number_ % Board::depth];
   if (!one.failed_) {
     slot.shape = one.shape_;
     std::copy(one.result_.begin(), one.result_.end(), slot.word);

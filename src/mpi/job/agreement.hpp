@@ -99,7 +99,7 @@ class Agreements : public std::enable_shared_from_this<Agreements> {
   std::shared_ptr<Agreement> combine(std::span<const Word> words);
 
   /// All members' values, each member's `values` after those of the one before it. Where the
-  /// context spans hosts: up to `link::Board::most_told` values together.
+  /// context spans hosts: up to `link::Board::most_results` values together.
   std::shared_ptr<Agreement> gather(std::span<const std::uint64_t> values);
 
   /// The most values a member that gather() may be asked for.

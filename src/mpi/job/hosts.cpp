@@ -106,7 +106,7 @@ Board* Hosts::take_board() {
   Board& board = sheet->board[number];
   board.done.store(0, std::memory_order_relaxed);
   for (auto& slot : board.said) slot.stamp.store(0, std::memory_order_relaxed);
-  for (auto& slot : board.told) slot.stamp.store(0, std::memory_order_relaxed);
+  for (auto& slot : board.results) slot.stamp.store(0, std::memory_order_relaxed);
   return &board;
 }
 

@@ -28,20 +28,21 @@ SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called calle
   for (auto& [block, shared] : shared_) {
     if (is_own(block)) continue;
     shared.kept = std::make_shared<ReceivedBlock>(job);
-    if (shared.is_at_once) shared.kept->pass_on_from(home_for(shared.readers));
+    if (shared.is_at_once) shared.kept->pass_on_from(staging_for(shared.readers));
   }
 }
 
 /// Where devices publish what they are given, which needs no host that looks.
-ReceivedBlock::FindHome SharedBlocks::home_for(std::span<const int> readers) const {
+ReceivedBlock::FindStaging SharedBlocks::staging_for(std::span<const int> readers) const {
   std::vector<int> ranks;
   for (const int reader : readers) ranks.push_back(context_.world_rank(reader));
-  return [&job = job_, ranks](const Chunking& cut, int device) -> OpaqueBlock::Home {
+  return [&job = job_, ranks](const Chunking& cut, int device) -> OpaqueBlock::StagingSlots {
     const link::Link& link = job.links.peer;
     const bool is_linked = job.chunks.is_open() && link.devices_publish() &&
                            cut.chunk_bytes <= wire::max_chunk_bytes &&
                            link_to(job, device, cut.bytes(), ranks) == link::Kind::peer;
-    return is_linked ? find_home(job, cut, device, link::Kind::peer, ranks) : OpaqueBlock::Home{};
+    return is_linked ? find_staging(job, cut, device, link::Kind::peer, ranks)
+                     : OpaqueBlock::StagingSlots{};
   };
 }
 
@@ -94,7 +95,7 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
   shared.reason = choice.reason;
   if (shared.own) {
     Outcome outcome{1, lost_.value_or(0)};
-    outcome.add(shared.own->loss().told());
+    outcome.add(shared.own->loss().announced_bound());
     lost_ = outcome.bound;
   }
   return shared.code = job_.code_of(choice.status);

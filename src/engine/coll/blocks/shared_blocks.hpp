@@ -86,7 +86,7 @@ class SharedBlocks {
     trace::Reason reason = trace::Reason::forwarded;  ///< why it goes as it is
   };
 
-  ReceivedBlock::FindHome home_for(std::span<const int> readers) const;
+  ReceivedBlock::FindStaging staging_for(std::span<const int> readers) const;
   bool is_own(schedule::Block block) const;
   bool is_for_self_too(schedule::Block block) const;
   OpaqueBlock* lossy(schedule::Block block, const Shared& shared) const;

@@ -40,7 +40,7 @@ std::span<const std::byte> Frames::encode(Encoded& encoded, const Part& part, in
   if (!data || bytes >= part.bytes) return {};
   encoded.frame = {data, bytes};
   codec_ = opaque.cut().spec.codec;
-  bound_ = Outcome::looser(bound_, opaque.loss().told());
+  bound_ = Outcome::looser(bound_, opaque.loss().announced_bound());
   return encoded.frame;
 }
 
@@ -56,7 +56,7 @@ int Frames::decode(std::span<const std::byte> frame, int from, const Part& part)
   BlockDecode decode(job_, opaque, part.data, part.count, mpi::type_info(part.type));
   await_device(gpu::host, [&] { return decode.advance(); });
   const Loss loss = Loss::of(header.spec, header.spec, gpu::host, 0);
-  bound_ = Outcome::looser(bound_, loss.told());
+  bound_ = Outcome::looser(bound_, loss.announced_bound());
   return job_.code_of(decode.status());
 }
 

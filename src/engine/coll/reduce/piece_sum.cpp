@@ -75,7 +75,7 @@ Chunking PieceSum::cut() const {
           trace::no_number};
 }
 
-void PieceSum::add(const OpaqueBlock::Home& home, std::byte* decoded) {
+void PieceSum::add(const OpaqueBlock::StagingSlots& staging, std::byte* decoded) {
   std::vector<Summand> summands;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     const bool is_encoded = opaque_[i] && opaque_[i]->has_begun();
@@ -87,7 +87,7 @@ void PieceSum::add(const OpaqueBlock::Home& home, std::byte* decoded) {
   const auto make = [&](const Chunking& cut, Slots& slots) {
     return sum_encoder(of_.job, cut, of_.device, slots, std::move(summands), decoded);
   };
-  if (sum_->make(numbered, of_.device, home, make)) return;
+  if (sum_->make(numbered, of_.device, staging, make)) return;
   sum_.reset();
   note(of_.job.code_of(short_of_memory(of_.job, of_.device)));
 }

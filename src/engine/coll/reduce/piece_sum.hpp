@@ -73,10 +73,10 @@ class PieceSum {
 
   // Once it is known what all sources bring:
 
-  /// Of payloads: begins to make the sum, an opaque block, in `home` if that is somewhere.
+  /// Of payloads: begins to make the sum, an opaque block, in `staging` if that has a link.
   /// `decoded`: null, or where its elements go, too; not where this rank's own lie, which may be
   /// needed after all.
-  void add(const OpaqueBlock::Home& home, std::byte* decoded);
+  void add(const OpaqueBlock::StagingSlots& staging, std::byte* decoded);
   const std::shared_ptr<OwnBlock>& sum() const { return sum_; }  ///< null: there is none
 
   /// Of elements: begins to combine them to `result`, in the order of the sources where that

@@ -387,14 +387,14 @@ void ReducedCall::begin_combining() {
   if (code_ != MPI_SUCCESS) return;
   if (pieces_.own().has_payloads()) {
     decoded_ = result_ != pieces_.own().brings() ? result_ : nullptr;
-    pieces_.own().add(home_of_sum(pieces_.own().cut()), decoded_);
+    pieces_.own().add(staging_of_sum(pieces_.own().cut()), decoded_);
   } else {
     pieces_.own().combine(result_);
   }
 }
 
 /// In slots of its readers, where one link by which kernels write reaches them all in one round.
-OpaqueBlock::Home ReducedCall::home_of_sum(const Chunking& cut) const {
+OpaqueBlock::StagingSlots ReducedCall::staging_of_sum(const Chunking& cut) const {
   std::vector<int> readers;
   int round = -1;
   for (const schedule::Transfer& transfer : sharing_.sends) {
@@ -408,8 +408,8 @@ OpaqueBlock::Home ReducedCall::home_of_sum(const Chunking& cut) const {
   }
   const link::Kind kind =
       readers.empty() ? link::Kind::channel : link_to(job_, home_, cut.bytes(), readers);
-  return kind == link::Kind::peer ? find_home(job_, cut, home_, kind, readers)
-                                  : OpaqueBlock::Home{};
+  return kind == link::Kind::peer ? find_staging(job_, cut, home_, kind, readers)
+                                  : OpaqueBlock::StagingSlots{};
 }
 
 void ReducedCall::begin_sharing() {

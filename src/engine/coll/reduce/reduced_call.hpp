@@ -62,7 +62,7 @@ class ReducedCall final : public CollectiveOperation {
     return {call_.op, static_cast<std::uint8_t>(algorithm)};
   }
   int code() const override { return code_; }
-  double bound() const override { return agreed_.loss.told(); }
+  double bound() const override { return agreed_.loss.announced_bound(); }
 
  private:
   enum class Phase : unsigned char {
@@ -123,7 +123,7 @@ class ReducedCall final : public CollectiveOperation {
   bool pass_on();
   bool may_combine() const;
   void begin_combining();
-  OpaqueBlock::Home home_of_sum(const Chunking& cut) const;
+  OpaqueBlock::StagingSlots staging_of_sum(const Chunking& cut) const;
   memory::Buffer take(std::size_t bytes);
   bool is_aligned(const void* data) const;
   Part own_results() const;
