@@ -20,6 +20,7 @@
 #include "gpu/joint.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "gpu_memory.hpp"
+#include "joint_members.hpp"
 #include "queues.hpp"
 
 using namespace mpress;
@@ -30,9 +31,6 @@ using gpu::Place;
 namespace joint = gpu::joint;
 
 namespace {
-
-template <class T>
-constexpr ElementType type_of = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 
 enum class Goal { all, root, each };
 
@@ -48,28 +46,17 @@ struct Case {
 
 /// Members with joint memory for vectors of up to `most` bytes, of the device or of the host; or,
 /// `are_brief`, for brief ones alone.
-class Members {
+class Members : public JointMembers {
  public:
   Members(Place place, unsigned number, std::size_t most, bool has_long_lines = true,
           bool are_brief = false)
-      : most_(most), has_long_lines_(has_long_lines) {
+      : JointMembers(most), has_long_lines_(has_long_lines) {
     const std::size_t bytes = are_brief ? 0 : most;
-    const std::size_t room = joint::memory_bytes(number, bytes, has_long_lines);
-    std::vector<std::byte> zeros(joint::cleared_bytes(number, bytes, has_long_lines));
     for (unsigned i = 0; i < number; ++i) {
-      queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
-      memory_.push_back(std::make_unique<Block>(place, room));
-      data_.push_back(std::make_unique<Block>(Place::device, 2 * most + 4096));
-      undone_.push_back(std::make_unique<Block>(Place::pinned, 64));
-      at_.push_back(memory_.back()->data);
-      put(*queues_[i], at_[i], zeros.data(), zeros.size());
+      add(place, joint::memory_bytes(number, bytes, has_long_lines),
+          joint::cleared_bytes(number, bytes, has_long_lines), 64);
     }
   }
-  ~Members() {
-    for (const auto& queue : queues_) queue->drain();
-  }
-
-  unsigned number() const { return static_cast<unsigned>(queues_.size()); }
 
   /// May parts of up to `bytes` bytes travel so?
   bool may_go_in_lines(std::size_t bytes, bool gathers) const {
@@ -105,25 +92,8 @@ class Members {
     }
   }
 
-  std::uint32_t again() const { return again_; }
-
  private:
-  /// All data is cut from the same noise, as that takes long to make.
-  const double* cut_of_noise(std::size_t count) {
-    while (noise_.size() < count + most_skip) noise_.push_back(uniform_(random_));
-    return noise_.data() + random_() % most_skip;
-  }
-
-  std::byte* input(unsigned i, const Case& one, std::size_t width) const {
-    return data_[i]->data + one.skew * width;
-  }
-  std::byte* out(unsigned i, const Case& one, std::size_t width) const {
-    return one.in_place ? input(i, one, width)
-                        : data_[i]->data + most_ + 2048 + 3 * one.skew * width;
-  }
-  std::uint32_t& undone(unsigned i) const {
-    return *reinterpret_cast<std::uint32_t*>(undone_[i]->data);
-  }
+  std::uint32_t& undone(unsigned i) const { return word<std::uint32_t>(i); }
 
   template <class T>
   Event give(const Case& one, std::span<const std::uint64_t> begins, unsigned i, bool again) {
@@ -145,17 +115,7 @@ class Members {
     return queues_[i]->combine_jointly(one.how, type_of<T>, given);
   }
 
-  static constexpr std::size_t most_skip = 1 << 12;
-  const std::size_t most_;
   const bool has_long_lines_;
-  std::vector<double> noise_;
-  std::vector<std::unique_ptr<Queue>> queues_;
-  std::vector<std::unique_ptr<Block>> memory_, data_, undone_;
-  std::vector<std::byte*> at_;
-  std::uint32_t call_ = 0;
-  std::uint32_t again_ = 0;
-  std::mt19937 random_{5};
-  std::uniform_real_distribution<double> uniform_{-2, 2};
 };
 
 std::vector<std::uint64_t> one_part(std::size_t count) { return {0, count}; }

@@ -22,6 +22,7 @@
 #include "gpu/joint_sum.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "gpu_memory.hpp"
+#include "joint_members.hpp"
 #include "queues.hpp"
 
 namespace mpress::joint_sum_test {
@@ -30,9 +31,6 @@ using gpu::JointSum;
 using gpu::Place;
 
 namespace joint = gpu::joint_sum;
-
-template <class T>
-constexpr ElementType type_of = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 
 /// `greatest`: of one member, some next to the type's greatest; no other brings anything but 0.
 enum class Data { smooth, noise, tiny, strange, wide, greatest };
@@ -58,27 +56,17 @@ struct Case {
 
 /// Members with joint memory, of the device or the host, for parts of so many units; the last has
 /// room for one more.
-class Members {
+class Members : public JointMembers {
  public:
   Members(Place place, unsigned number, std::uint32_t units, std::size_t most)
-      : is_on_host_(place == Place::pinned), most_(most) {
+      : JointMembers(most), is_on_host_(place == Place::pinned) {
     for (unsigned i = 0; i < number; ++i) {
       units_.push_back(units + (i + 1 == number ? 1 : 0));
       const joint::Layout layout{number, units_[i], is_on_host_};
-      queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
-      memory_.push_back(std::make_unique<Block>(place, layout.bytes()));
-      data_.push_back(std::make_unique<Block>(Place::device, 2 * most + 4096));
-      tally_.push_back(std::make_unique<Block>(Place::pinned, sizeof(JointSum::Tally)));
-      at_.push_back(memory_.back()->data);
-      const std::vector<std::byte> zeros(layout.cleared_bytes());
-      put(*queues_[i], at_[i], zeros.data(), zeros.size());
+      add(place, layout.bytes(), layout.cleared_bytes(), sizeof(JointSum::Tally));
     }
   }
-  ~Members() {
-    for (const auto& queue : queues_) queue->drain();
-  }
 
-  unsigned number() const { return static_cast<unsigned>(queues_.size()); }
   std::uint32_t all() const { return (1u << number()) - 1; }
 
   template <class T>
@@ -117,7 +105,6 @@ class Members {
     check<T>(one, cut, expected);
   }
 
-  std::uint32_t again() const { return again_; }
   std::uint64_t take_sent() {
     CHECK(again_ > 0 || sent_ == std::exchange(received_, 0));
     return std::exchange(sent_, 0);
@@ -235,11 +222,7 @@ class Members {
     return x;
   }
 
-  /// All data is cut from the same noise and the same wave, as those take long to make.
-  const double* cut_of_noise(std::size_t count) {
-    while (noise_.size() < count + most_skip) noise_.push_back(uniform_(random_));
-    return noise_.data() + random_() % most_skip;
-  }
+  /// The same of a wave.
   const double* cut_of_wave(std::size_t count, unsigned member) {
     constexpr std::size_t apart = 1000;  // members, of which each has a phase
     const std::size_t first = apart * member;
@@ -249,16 +232,7 @@ class Members {
     return wave_.data() + first;
   }
 
-  std::byte* input(unsigned i, const Case& one, std::size_t width) const {
-    return data_[i]->data + one.skew * width;
-  }
-  std::byte* out(unsigned i, const Case& one, std::size_t width) const {
-    return one.in_place ? input(i, one, width)
-                        : data_[i]->data + most_ + 2048 + 3 * one.skew * width;
-  }
-  JointSum::Tally& tally(unsigned i) const {
-    return *reinterpret_cast<JointSum::Tally*>(tally_[i]->data);
-  }
+  JointSum::Tally& tally(unsigned i) const { return word<JointSum::Tally>(i); }
 
   template <class T>
   Event give(const Case& one, const Parts& cut, unsigned i, bool again) {
@@ -284,20 +258,11 @@ class Members {
                                     .finds_range = one.finds_range});
   }
 
-  static constexpr std::size_t most_skip = 1 << 12;
   const bool is_on_host_;
-  const std::size_t most_;
-  std::vector<double> noise_, wave_;
+  std::vector<double> wave_;
   std::vector<std::uint32_t> units_;
-  std::vector<std::unique_ptr<Queue>> queues_;
-  std::vector<std::unique_ptr<Block>> memory_, data_, tally_;
-  std::vector<std::byte*> at_;
-  std::uint32_t call_ = 0;
   std::uint32_t laps_ = 1;
-  std::uint32_t again_ = 0;
   std::uint64_t sent_ = 0, received_ = 0;
-  std::mt19937 random_{5};
-  std::uniform_real_distribution<double> uniform_{-2, 2};
 };
 
 /// About even, but the last is short, and may be empty.
