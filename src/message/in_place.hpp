@@ -13,7 +13,7 @@
 
 namespace mpress::engine {
 
-/// One of them, as those that overlap it see it.
+/// One of them, as those that overlap it see it, from any thread.
 class InPlaceReceive {
  public:
   /// Another receive overlaps it: a frame is copied elsewhere as soon as anybody looks. Returns

@@ -36,6 +36,14 @@ static void check_size(const MPI_Status* status, int expected) {
   CHECK(got == expected);
 }
 
+// Which message is left is MPI's business, but it is elements of messages, and nothing else.
+static void check_elements(const double* buffer, int count, int messages) {
+  for (int i = 0; i < count; i++) {
+    const double message = buffer[i] - 1e-3 * (i % 1000);
+    CHECK(message > 0.5 && message < messages + 0.5 && fabs(message - rint(message)) < 1e-9);
+  }
+}
+
 // `stride`: from one receive's buffer to the next, in elements.
 static void receive_window(int count, int rounds, int stride, int shrinks, int how) {
   double* buffer = malloc(sizeof(double) * ((size_t)count + (size_t)stride * WINDOW));
@@ -61,12 +69,7 @@ static void receive_window(int count, int rounds, int stride, int shrinks, int h
       }
     }
     for (int k = 0; k < WINDOW; k++) check_size(&statuses[k], shrinks ? count - k : count);
-    // Which message is left is MPI's business, but it is elements of messages, and nothing else.
-    const int n = shrinks ? count - WINDOW : count;
-    for (int i = 0; stride == 0 && i < n; i++) {
-      const double message = buffer[i] - 1e-3 * (i % 1000);
-      CHECK(message > 0.5 && message < WINDOW + 0.5 && fabs(message - rint(message)) < 1e-9);
-    }
+    if (stride == 0) check_elements(buffer, shrinks ? count - WINDOW : count, WINDOW);
     CHECK_MPI(MPI_Send(NULL, 0, MPI_INT, 0, 9, MPI_COMM_WORLD));
   }
   free(buffer);
@@ -128,6 +131,42 @@ static void beside_inactive_ones(int rank, int count) {
   free(buffer);
 }
 
+// A message in one piece has come, and calls have looked at it, as data might follow, before
+// another receive shares its buffer.
+static void behind_one_that_has_come(int rank, int count) {
+  const int sent = count / 100 + 200;
+  double* buffer = malloc(sizeof(double) * (size_t)count);
+  for (int round = 0; round < 2; round++) {
+    if (rank == 0) {
+      for (int k = 0; k < 2; k++) {
+        CHECK_MPI(MPI_Recv(NULL, 0, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        fill(buffer, k, sent - k);
+        CHECK_MPI(MPI_Send(buffer, sent - k, MPI_DOUBLE, 1, k, MPI_COMM_WORLD));
+        CHECK_MPI(MPI_Send(NULL, 0, MPI_INT, 1, 8, MPI_COMM_WORLD));
+      }
+      continue;
+    }
+    MPI_Request requests[2];
+    MPI_Status status;
+    for (int k = 0; k < 2; k++) {
+      CHECK_MPI(MPI_Irecv(buffer, count, MPI_DOUBLE, 0, k, MPI_COMM_WORLD, &requests[k]));
+      CHECK_MPI(MPI_Send(NULL, 0, MPI_INT, 0, 9, MPI_COMM_WORLD));
+      CHECK_MPI(MPI_Recv(NULL, 0, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      for (int look = 0; look < 20; look++) {
+        int flag = 0;
+        CHECK_MPI(MPI_Iprobe(0, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+      }
+    }
+    for (int i = 0; i < 2; i++) {
+      const int k = round == 0 ? 1 - i : i;
+      CHECK_MPI(MPI_Wait(&requests[k], &status));
+      check_size(&status, sent - k);
+    }
+    check_elements(buffer, sent - 1, 2);
+  }
+  free(buffer);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank = 0;
@@ -145,6 +184,7 @@ int main(int argc, char** argv) {
     }
     beside_one_that_waits(rank, counts[c]);
     beside_inactive_ones(rank, counts[c]);
+    if (rank < 2) behind_one_that_has_come(rank, counts[c]);
   }
   MPI_Finalize();
   return 0;

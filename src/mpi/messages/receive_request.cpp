@@ -4,6 +4,7 @@
 
 #include "mpi/calls/counted.hpp"
 #include "mpi/job/job.hpp"
+#include "mpi/progress_hook.hpp"
 #include "mpi/requests/freed.hpp"
 
 namespace mpress::engine {
@@ -17,6 +18,8 @@ int ReceiveRequest::open_request(const MPI_Status& status, MPI_Request* request)
 bool ReceiveRequest::may_be_late(const Job&) const { return is_open_ || expects_data(); }
 
 bool ReceiveRequest::advance_receive() {
+  if (is_left_to_call_) return true;
+  const BufferLook look(*this);
   if (!is_open_) {
     return receive.core().result() || !expects_data() || receive.is_all_there(request_);
   }
@@ -69,19 +72,33 @@ void ReceiveRequest::leave_buffer() {
 /// Who begins it, and a call that completes it already, look at it themselves.
 bool ReceiveRequest::contest() {
   receive.core().place().contest();
+  if (is_over()) return look_again();
   const bool is_others = !is_followed() && (request_ == MPI_REQUEST_NULL || is_claimed());
   if (is_others || !job_.peek.is_possible()) return false;
   follow(job_);
   return is_followed();
 }
 
-/// Does a decoder, or MPI, put its data where the program has its buffer, now? A persistent request
-/// that is not started is complete, too, and nothing has come.
+/// Its last look may have left a frame in the buffer that nobody contested then: puts it back into
+/// the progress list, once, unless a call completes it. A call that claims it from here on sees
+/// that it is not over.
+bool ReceiveRequest::look_again() {
+  if (is_persistent() || !is_filed_ || !job_.peek.is_possible()) return false;
+  if (has_looked_again_.exchange(true)) return true;
+  renew();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  is_left_to_call_ = is_claimed();
+  enter(job_);
+  return !is_left_to_call_;
+}
+
+/// Looks at it now, and lets MPI receive nothing else meanwhile. Where another thread is advancing
+/// it, a look that begins later is waited for.
 bool ReceiveRequest::is_filling() const {
-  if (is_over()) return false;
-  const Incoming* const incoming = receive.core().incoming();
-  return (incoming && incoming->is_in_place()) ||
-         (is_active() && request_ != MPI_REQUEST_NULL && job_.peek.is_complete_already(request_));
+  const std::uint32_t begun = begun_looks_.load();
+  const mpi::HookRules rules;
+  job_.progress.advance_one(*this);
+  return !is_over() && left_at_look_.load(std::memory_order_acquire) <= begun;
 }
 
 void avoid_overlap(Job& job, MpiReceive& receive) {
@@ -96,6 +113,7 @@ void avoid_overlap(Job& job, MpiReceive& receive) {
 
 void file(Job& job, MPI_Request request, std::shared_ptr<ReceiveRequest> entry) {
   entry->begin(request);
+  entry->note_filed();
   entry->receive.outlive_call();
   // While no message's data has ever followed its header, waiting is left to MPI.
   const bool is_contested = entry->receive.core().place().is_contested();

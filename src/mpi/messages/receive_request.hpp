@@ -1,6 +1,8 @@
 // Receives that the program completes later.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "mpi/job/job.hpp"
@@ -29,6 +31,9 @@ class ReceiveRequest : public Request, public InPlaceReceive {
 
   /// MPI has begun it as `request`.
   void begin(MPI_Request request) { request_ = request; }
+
+  /// It is the program's: calls that complete it claim it.
+  void note_filed() { is_filed_ = true; }
 
   /// A probe had its message, and the receive is collecting the rest: makes the program's request,
   /// which completes when all is there. `status` is the header's. Returns MPI's error code.
@@ -65,11 +70,39 @@ class ReceiveRequest : public Request, public InPlaceReceive {
   /// Takes what has come. True where the message is all there, or will bring none of that kind.
   bool advance_receive();
 
+  /// A look at what has come, by whoever advances the receive: see is_filling().
+  class BufferLook {
+   public:
+    explicit BufferLook(ReceiveRequest& request)
+        : request_(request), number_(request.begun_looks_.fetch_add(1) + 1) {}
+    BufferLook(const BufferLook&) = delete;
+    BufferLook& operator=(const BufferLook&) = delete;
+    ~BufferLook() {
+      const Incoming* const incoming = request_.receive.core().incoming();
+      if (incoming && incoming->is_in_place()) return;
+      request_.left_at_look_.store(number_, std::memory_order_release);
+    }
+
+   private:
+    ReceiveRequest& request_;
+    const std::uint32_t number_;
+  };
+
   Job& job_;
-  MPI_Request request_ = MPI_REQUEST_NULL;  ///< MPI's
+  std::atomic<MPI_Request> request_ = MPI_REQUEST_NULL;  ///< MPI's
   OpenRequest open_;
   std::uintptr_t claimed_at_ = 0;  ///< where its part of the program's memory begins; 0: none
   bool is_open_ = false;           ///< the program's request is `open_`, and not complete
+
+ private:
+  bool look_again();
+
+  bool is_filed_ = false;
+  // For other threads, which see no more of the receive. Looks are numbered from 1.
+  std::atomic<std::uint32_t> begun_looks_{0};
+  std::atomic<std::uint32_t> left_at_look_{0};  ///< the last after which nothing filled the buffer
+  std::atomic<bool> has_looked_again_{false};
+  std::atomic<bool> is_left_to_call_{false};  ///< that completes it
 };
 
 /// For a receive that nobody else can see, as in a blocking call: stages it where it overlaps.

@@ -151,10 +151,13 @@ bool PersistentReceive::settle(Job& job, MPI_Request) {
 /// looked at: MPI completes them, and a stand-in takes over.
 bool PersistentReceive::advance() {
   if (is_open_) return advance_receive();
+  const BufferLook look(*this);
   int arrived = 0;
   MPI_Status status;
   bool is_raised = false;
-  const int result = mpi::test(&request_, &arrived, &status, &is_raised);
+  MPI_Request request = request_;
+  const int result = mpi::test(&request, &arrived, &status, &is_raised);
+  request_ = request;
   if (result == MPI_SUCCESS && !arrived) return false;
   if (open_request(status, &stand_in_) != MPI_SUCCESS) {
     mpi::fatal("MPI refused a generalized request");

@@ -5,9 +5,8 @@
 namespace mpress::engine {
 
 void Request::follow(Job& job) {
-  if (is_followed_ || !is_active_ || !may_be_late(job)) return;
-  is_followed_ = true;
-  enter(job);
+  if (is_followed() || !is_active_ || !may_be_late(job)) return;
+  if (!is_followed_.exchange(true)) enter(job);
 }
 
 bool Request::settle(Job& job, MPI_Request request) {

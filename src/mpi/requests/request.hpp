@@ -87,9 +87,9 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   virtual int start(Job&, MPI_Request* request) { return mpi::calls().Start(request); }
 
   /// May MPI complete it now? Not while it is followed and not over.
-  bool is_ready() const { return !is_followed_ || is_over(); }
+  bool is_ready() const { return !is_followed() || is_over(); }
 
-  bool is_followed() const { return is_followed_; }
+  bool is_followed() const { return is_followed_.load(std::memory_order_acquire); }
 
   /// While it lives, this call looks at a request that no other call looks at so, or completes. A
   /// hook of the program's may look from within either.
@@ -109,7 +109,7 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
     const bool is_free_;
   };
 
-  /// Puts it into the progress list, if it may be late and is not there yet.
+  /// Puts it into the progress list, if it may be late and is not there yet. Any thread may.
   void follow(Job& job);
 
   /// Persistent requests stay in the table until they are freed.
@@ -127,7 +127,7 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   void end_round() {
     set_active(false);
     stand_in_ = MPI_REQUEST_NULL;
-    is_followed_ = false;
+    is_followed_.store(false, std::memory_order_relaxed);
     retire();
   }
 
@@ -139,16 +139,16 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
       : is_persistent_(is_persistent), is_active_(!is_persistent) {}
 
   /// Is a call about to complete it?
-  bool is_claimed() const { return claimed_.load(std::memory_order_relaxed); }
+  bool is_claimed() const { return claimed_.load(); }
 
   MPI_Request stand_in_ = MPI_REQUEST_NULL;
-  bool is_followed_ = false;
 
  private:
   friend class RequestTable;
   std::uintptr_t key_ = 0;
   std::atomic<bool> claimed_{false};  ///< see is_claimed()
   std::atomic<bool> is_looked_at_{false};
+  std::atomic<bool> is_followed_{false};
   Request* next_ = nullptr;
   std::shared_ptr<Request> self_;  ///< while it is in the table
   const bool is_persistent_;

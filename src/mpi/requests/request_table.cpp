@@ -47,7 +47,7 @@ Request* RequestTable::find_claimed_too(MPI_Request request) {
 
 Request* RequestTable::claim(MPI_Request request) {
   return search(request, [](Request& entry) {
-    return !entry.claimed_.exchange(true, std::memory_order_relaxed) || entry.is_persistent();
+    return !entry.claimed_.exchange(true) || entry.is_persistent();
   });
 }
 
