@@ -260,7 +260,7 @@ Status Receive::conclude() {
 }
 
 void Receive::renew() {
-  place_.buffer().renew();
+  place_.renew();
   parse_.reset();
   result_ = {};
   is_over_ = false;

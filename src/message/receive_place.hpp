@@ -74,6 +74,11 @@ class ReceivePlace {
   /// The opposite: others receive in the same place, at any time.
   void contest() { is_contested_ = true; }
   bool is_contested() const { return is_contested_; }
+  /// For another message: who has contested the last one says so again before it lays out its own.
+  void renew() {
+    buffer_.renew();
+    is_contested_ = false;
+  }
 
   // Once a message has come:
 

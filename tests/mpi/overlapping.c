@@ -131,6 +131,44 @@ static void beside_inactive_ones(int rank, int count) {
   free(buffer);
 }
 
+// Persistent receives under way that share a buffer with each other, and with one that is not: the
+// message of the first is there when the last one's data are laid out.
+static void beside_persistent_ones(int rank, int count) {
+  double* buffer = malloc(sizeof(double) * (size_t)count);
+  MPI_Request kept[2], other;
+  MPI_Status status;
+  if (rank == 1) {
+    for (int k = 0; k < 2; k++) {
+      CHECK_MPI(MPI_Recv_init(buffer, count, MPI_DOUBLE, 0, k, MPI_COMM_WORLD, &kept[k]));
+    }
+  }
+  for (int round = 0; round < 6; round++) {
+    if (rank == 0) {
+      CHECK_MPI(MPI_Recv(NULL, 0, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      for (int k = 0; k < 3; k++) {
+        fill(buffer, k, count - k);
+        CHECK_MPI(MPI_Send(buffer, count - k, MPI_DOUBLE, 1, k, MPI_COMM_WORLD));
+      }
+      continue;
+    }
+    CHECK_MPI(MPI_Startall(2, kept));
+    CHECK_MPI(MPI_Irecv(buffer, count, MPI_DOUBLE, 0, 2, MPI_COMM_WORLD, &other));
+    CHECK_MPI(MPI_Send(NULL, 0, MPI_INT, 0, 9, MPI_COMM_WORLD));
+    // All six orders.
+    const int orders[6][3] = {{2, 1, 0}, {1, 2, 0}, {1, 0, 2}, {2, 0, 1}, {0, 1, 2}, {0, 2, 1}};
+    for (int i = 0; i < 3; i++) {
+      const int k = orders[round][i];
+      CHECK_MPI(MPI_Wait(k == 2 ? &other : &kept[k], &status));
+      check_size(&status, count - k);
+    }
+    check_elements(buffer, count - 2, 3);
+  }
+  if (rank == 1) {
+    for (int k = 0; k < 2; k++) CHECK_MPI(MPI_Request_free(&kept[k]));
+  }
+  free(buffer);
+}
+
 // A message in one piece has come, and calls have looked at it, as data might follow, before
 // another receive shares its buffer.
 static void behind_one_that_has_come(int rank, int count) {
@@ -184,6 +222,7 @@ int main(int argc, char** argv) {
     }
     beside_one_that_waits(rank, counts[c]);
     beside_inactive_ones(rank, counts[c]);
+    if (rank < 2) beside_persistent_ones(rank, counts[c]);
     if (rank < 2) behind_one_that_has_come(rank, counts[c]);
   }
   MPI_Finalize();

@@ -24,10 +24,14 @@ bool ReceiveRequest::advance_receive() {
     return receive.core().result() || !expects_data() || receive.is_all_there(request_);
   }
   if (!receive.core().advance()) return false;
-  receive.deliver(open_.status());
+  end_open();
+  return true;
+}
+
+void ReceiveRequest::end_open() {
+  if (!is_aside() && !receive.core().result()) receive.deliver(open_.status());
   open_.finish();
   is_open_ = false;
-  return true;
 }
 
 void ReceiveRequest::note_arrival(MPI_Request request) {
@@ -74,7 +78,7 @@ bool ReceiveRequest::contest() {
   receive.core().place().contest();
   if (is_over()) return look_again();
   const bool is_others = !is_followed() && (request_ == MPI_REQUEST_NULL || is_claimed());
-  if (is_others || !job_.peek.is_possible()) return false;
+  if (is_others || (!is_persistent() && !job_.peek.is_possible())) return false;
   follow(job_);
   return is_followed();
 }

@@ -70,6 +70,10 @@ class ReceiveRequest : public Request, public InPlaceReceive {
   /// Takes what has come. True where the message is all there, or will bring none of that kind.
   bool advance_receive();
 
+  /// The data of an open request are there. In a buffer that it shares, finish() lays them out, as
+  /// others have to leave it before.
+  void end_open();
+
   /// A look at what has come, by whoever advances the receive: see is_filling().
   class BufferLook {
    public:

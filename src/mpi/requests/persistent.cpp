@@ -113,7 +113,7 @@ class PersistentReceive final : public ReceiveRequest {
 
   int start(Job& job, MPI_Request* request) override;
   bool may_be_late(const Job&) const override {
-    return is_open_ || (!replaced() && receive.core().expects_data());
+    return is_open_ || (!replaced() && expects_data());
   }
   bool advance() override;
   bool settle(Job& job, MPI_Request request) override;
@@ -123,8 +123,8 @@ class PersistentReceive final : public ReceiveRequest {
   const int tag_;
 };
 
+/// Who contests it meanwhile may follow it once it is active.
 int PersistentReceive::start(Job& job, MPI_Request* request) {
-  set_active(true);
   receive.renew();
   renew();
   begin(*request);
@@ -134,17 +134,23 @@ int PersistentReceive::start(Job& job, MPI_Request* request) {
   if (!probed) {
     const int started = mpi::calls().Start(request);
     begin(*request);  // see start() below
+    set_active(true);
     return started;
   }
+  set_active(true);
   const int code = probed->deliver_later(*this, &stand_in_);
   if (is_open_) follow(job);
   return code;
 }
 
 bool PersistentReceive::settle(Job& job, MPI_Request) {
-  if (receive.core().result() || advance()) return true;
-  follow(job);
-  return false;
+  if (receive.core().result()) return true;
+  if (!is_over() && !advance()) {
+    follow(job);
+    return false;
+  }
+  if (!receive.core().result()) receive.deliver(open_.status());
+  return true;
 }
 
 /// MPICH ends a persistent receive that MPI_Request_get_status finds complete, so those cannot be
@@ -163,13 +169,8 @@ bool PersistentReceive::advance() {
     mpi::fatal("MPI refused a generalized request");
   }
   if (result == MPI_SUCCESS && receive.collects(status)) return advance_receive();
-  if (result == MPI_SUCCESS) {
-    receive.deliver(open_.status());
-  } else {
-    receive.fail(result, is_raised);
-  }
-  open_.finish();
-  is_open_ = false;
+  if (result != MPI_SUCCESS) receive.fail(result, is_raised);
+  end_open();
   return true;
 }
 
