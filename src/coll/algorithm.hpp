@@ -13,6 +13,9 @@ using WhyNot = const char*;
 /// It serves other calls.
 inline constexpr char other_kind[] = "serves other calls";
 
+/// Words that each member tells the others of a call that is offered.
+inline constexpr std::size_t offer_words = 6;
+
 /// One way to serve collective calls.
 struct Algorithm {
   const char* name;

@@ -1,5 +1,6 @@
-// Members choose an algorithm each by itself, and all choose the same: 2 to 64 of them, which have
-// their own ranks, buffers, clocks and costs, and share the agreed words alone.
+// Members choose an algorithm each by itself, and all choose the same: 2 to 64 of them, each with
+// arrays and answers of its own, which share the agreed words alone. Random calls, and what no
+// member may choose.
 
 #include "coll/selection.hpp"
 
@@ -138,6 +139,31 @@ void check_parts(const AgreedCall& call, AlgorithmId chosen) {
         static_cast<std::uint64_t>(parts.rows.back()) == call.reduction->count);
 }
 
+bool is_by_kernels(AlgorithmId chosen) { return chosen <= AlgorithmId::symmetric_reduction; }
+
+/// What no member may choose, whatever the others have said.
+void check_choice(const AgreedCall& call, AlgorithmId chosen) {
+  const bool is_offered = chosen <= engine::last_offered;
+  if (is_offered) {
+    CHECK(call.form != Form::persistent && !call.has_topology && !call.is_reproducible);
+    CHECK(call.team.hosts == 1 && call.team.has_shared_memory && call.team.may_have_kernels);
+    CHECK(!call.encodes || call.codec == Codec::none);
+    CHECK(call.encodes || call.on_devices);
+    CHECK(call.team.most_told >= engine::offer_words);
+    CHECK(call.call.reduces == (chosen >= AlgorithmId::symmetric_reduction));
+  }
+  if (chosen == AlgorithmId::symmetric_broadcast) CHECK(call.call.family == Family::bcast);
+  if (call.encodes && !is_offered) {
+    CHECK(chosen == (call.call.reduces   ? AlgorithmId::reduction_by_blocks
+                     : call.has_topology ? AlgorithmId::neighbours
+                                         : AlgorithmId::blocks));
+  }
+  if (call.is_short && !call.encodes && !is_by_kernels(chosen)) CHECK(chosen == AlgorithmId::mpi);
+  if (!call.encodes && !call.on_devices) {
+    CHECK(chosen == (call.encodes_pairs ? AlgorithmId::pairs : AlgorithmId::mpi));
+  }
+}
+
 /// Members of one team make many calls, of which some are refused. Returns how many were served by
 /// each algorithm.
 void play(Random& random, int ranks, std::vector<std::uint64_t>& served) {
@@ -151,6 +177,7 @@ void play(Random& random, int ranks, std::vector<std::uint64_t>& served) {
       members.back()->selection.begin();
     }
     CHECK(are_alike(members));
+    check_choice(members[0]->selection.call, members[0]->selection.chosen());
     while (members[0]->selection.is_offered()) {
       check_parts(members[0]->selection.call, members[0]->selection.chosen());
       const bool is_to_be_encoded = words.call.codec != Codec::none && chance(random, 8);
@@ -166,6 +193,9 @@ void play(Random& random, int ranks, std::vector<std::uint64_t>& served) {
         }
       }
       CHECK(are_alike(members));
+      const AlgorithmId chosen = members[0]->selection.chosen();
+      check_choice(members[0]->selection.call, chosen);
+      if (is_to_be_encoded) CHECK(chosen > engine::last_offered && chosen < AlgorithmId::pairs);
       if (is_decided) break;
     }
     ++served[static_cast<std::size_t>(members[0]->selection.chosen())];
@@ -202,6 +232,29 @@ void refused_less_and_less_often() {
   CHECK(!attempts.next());
 }
 
+/// A refused algorithm is not offered at the next call of such a size, and is at the one after.
+void refusals_are_kept() {
+  engine::AttemptsOfTeam attempts;
+  std::vector<AlgorithmId> chosen;
+  for (int number = 0; number < 4; ++number) {
+    engine::Selection selection(attempts);
+    selection.call.call = calls[0];
+    selection.call.team = {.ranks = 4,
+                           .has_shared_memory = true,
+                           .may_see_devices = true,
+                           .may_have_kernels = true,
+                           .most_told = engine::offer_words};
+    selection.call.bytes = selection.call.longest = 64 << 10;
+    selection.call.on_devices = true;
+    selection.begin();
+    chosen.push_back(selection.chosen());
+    if (selection.is_offered()) CHECK(!selection.conclude(Answer::not_now));
+    CHECK(selection.chosen() == AlgorithmId::blocks);
+  }
+  constexpr auto move = AlgorithmId::symmetric_move;
+  CHECK((chosen == std::vector{move, move, AlgorithmId::blocks, move}));
+}
+
 void table_is_complete() {
   for (std::size_t i = 0; i < engine::algorithms().size(); ++i) {
     const bool may_be_offered = i <= static_cast<std::size_t>(engine::last_offered);
@@ -221,6 +274,7 @@ int main() {
   for (const std::uint64_t number : served) CHECK(number > 0);
   has_no_memory();
   refused_less_and_less_often();
+  refusals_are_kept();
   table_is_complete();
   return check::failures != 0;
 }

@@ -25,7 +25,10 @@ def show(
     from_file: Path | None,
 ) -> None:
     """Prints the table of a job of its own, or of `from_file`, which MPRESS_PROTOCOLS named."""
-    found = info_protocols.tables(ranks, link, mpiexec, from_file)
+    if from_file:
+        found = info_protocols.read(from_file, "calls")
+    else:
+        found = info_protocols.ask(ranks or 2, link, mpiexec, True)
     forced = ", which is forced" if found["forced"] else ""
     console.print(
         f"blocking calls of floats on MPI_COMM_WORLD, of {found['ranks']} ranks, "

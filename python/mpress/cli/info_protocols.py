@@ -35,35 +35,30 @@ def show(
     from_file: Path | None,
 ) -> None:
     """Prints the table of a job of its own, or of `from_file`, which MPRESS_PROTOCOLS named."""
-    found = tables(ranks, link, mpiexec, from_file)
+    found = read(from_file) if from_file else ask(ranks or 2, link, mpiexec, False)
     print_tables(console, found)
     if json_file is not None:
         json_file.write_text(json.dumps(found, indent=1) + "\n")
 
 
-def tables(
-    ranks: int | None, link: str | None, mpiexec: str | None, from_file: Path | None
-) -> dict[str, Any]:
-    """What a job of its own writes of its messages and calls, or another one has written."""
-    return _read(from_file) if from_file else _ask(ranks or 2, link, mpiexec)
-
-
-def _read(file: Path) -> dict[str, Any]:
+def read(file: Path, *more: str) -> dict[str, Any]:
+    """What another job has written, with these fields beside those of messages."""
     try:
         found = json.loads(file.read_text())
     except (OSError, ValueError) as error:
         raise UserError(f"--from {file}: expected what MPRESS_PROTOCOLS names: {error}") from None
-    fields = {"rank", "ranks", "codec", "forced", "tables", "calls"}
+    fields = {"rank", "ranks", "codec", "forced", "tables", *more}
     if not isinstance(found, dict) or not fields <= set(found):
         raise UserError(f"--from {file}: expected what MPRESS_PROTOCOLS names: it is another file")
     return found
 
 
-def _ask(ranks: int, link: str | None, mpiexec: str | None) -> dict[str, Any]:
-    """Ranks exchange messages, as a program would, so that there is something to decide by."""
+def ask(ranks: int, link: str | None, mpiexec: str | None, calls: bool) -> dict[str, Any]:
+    """Ranks exchange messages, and make collective calls, as a program would, so that there is
+    something to decide by."""
     required_preload_library()
     specs = [os.environ.get("MPRESS_CODEC", "auto")]
-    plan = {"ranks": ranks, "sizes": SIZES, "specs": specs, "calls": True}
+    plan = {"ranks": ranks, "sizes": SIZES, "specs": specs, "calls": calls}
     with tempfile.TemporaryDirectory(prefix="mpress-protocols-") as folder:
         table = Path(folder) / "protocols.json"
         try:

@@ -136,10 +136,11 @@ def run(plan: dict[str, Any], allocators: Allocators, device: int) -> dict[str, 
 def _call(comm: MPI.Comm, allocators: Allocators, device: int, values: np.ndarray) -> None:
     """Collective calls, in which ranks tell each other what their devices reach."""
     for allocate in allocators.values():
-        buffer = allocate(device, values.nbytes)
+        buffer, sum_of_all = allocate(device, values.nbytes), allocate(device, values.nbytes)
         buffer.write(values)
         for _ in range(4):
             comm.Bcast(message(buffer.address, values))
+            comm.Allreduce(message(buffer.address, values), message(sum_of_all.address, values))
 
 
 def main(allocators: Allocators | None = None, device: int | None = None) -> None:

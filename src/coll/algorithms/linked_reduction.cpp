@@ -6,8 +6,6 @@
 namespace mpress::engine {
 namespace {
 
-constexpr std::size_t words_told = 6;
-
 WhyNot why_not(const AgreedCall& call) {
   if (!call.call.reduces) return other_kind;
   if (const WhyNot why = why_no_kernels(call)) return why;
@@ -18,7 +16,7 @@ WhyNot why_not(const AgreedCall& call) {
   if (ranks < 2 || static_cast<std::size_t>(ranks) > gpu::Queue::most_inputs) {
     return "too many members";
   }
-  if (call.team.most_told < words_told) return "members cannot tell each other enough";
+  if (call.team.most_told < offer_words) return "members cannot tell each other enough";
   return linked_shots_of(call) == policy::Shots::none ? "too long" : nullptr;
 }
 

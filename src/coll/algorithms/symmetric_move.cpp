@@ -5,8 +5,6 @@
 namespace mpress::engine {
 namespace {
 
-constexpr std::size_t words_told = 6;
-
 /// Where counts are a member's own, each tells how long its longest block is, and all find whether
 /// those of all are short.
 WhyNot why_not(const AgreedCall& call) {
@@ -16,7 +14,7 @@ WhyNot why_not(const AgreedCall& call) {
   if (ranks < 2 || static_cast<unsigned>(ranks) > gpu::joint_move::most_members) {
     return "too many members";
   }
-  if (call.team.most_told < words_told) return "members cannot tell each other enough";
+  if (call.team.most_told < offer_words) return "members cannot tell each other enough";
   const bool fits = call.call.has_own_counts ||
                     policy::may_move_jointly(reach_of(call.team), call.longest, ranks);
   return fits ? nullptr : "its blocks are too long";

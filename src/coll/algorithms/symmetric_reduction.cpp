@@ -13,8 +13,6 @@ namespace {
 namespace joint = gpu::joint;
 static_assert(policy::linked.most_in_lines <= joint::most_in_lines);
 
-constexpr std::size_t words_told = 6;
-
 /// Who wants a part alone, or alone wants all, gets no less in two shots than in one.
 bool takes_two_shots(const AgreedCall& call) {
   return call.call.family == Family::allreduce &&
@@ -71,7 +69,7 @@ WhyNot why_not(const AgreedCall& call) {
   if (!call.reduction) return "an operation or a type that mpress does not combine";
   const auto ranks = static_cast<std::size_t>(call.team.ranks);
   if (ranks < 2 || ranks > joint::most_members) return "too many members";
-  if (call.team.most_told < words_told) return "members cannot tell each other enough";
+  if (call.team.most_told < offer_words) return "members cannot tell each other enough";
   std::vector<std::uint64_t> begins;
   if (call.call.family == Family::reduce_scatter) begins = parts_of(call);
   if (is_short(call, begins) || !rows_of(call, false).empty()) return nullptr;

@@ -37,8 +37,8 @@ constexpr Call calls[] = {
 /// What is decided about a call of one size.
 struct Prediction {
   AlgorithmId algorithm;
-  schedule::Method method;  ///< of messages
-  double seconds;           ///< that these take on the links; 0: not known
+  schedule::Method method;       ///< of messages
+  double seconds;                ///< that these take on the links; 0: not known
   std::vector<WhyNot> refusals;  ///< of the algorithms before that one
 
   bool is_like(const Prediction& other) const {
@@ -62,7 +62,7 @@ Prediction decide(Job& job, Context& team, const Collective& call, bool on_devic
   if (call.reduces) {
     agreed.reduction = {codec::Combine::sum, ElementType::f32, bytes / sizeof(float), 1};
   }
-  agreed.is_reproducible = call.reduces && team.is_reproducible();
+  agreed.is_reproducible = call.reduces && team.is_reproducible() && job.chunks.is_open();
   agreed.codec = spec.codec;
   agreed.encodes = (candidate.may_compress && may_pay(job, team, spec)) || agreed.is_reproducible;
   agreed.on_devices = on_devices && candidate.may_be_on_devices;
@@ -71,11 +71,13 @@ Prediction decide(Job& job, Context& team, const Collective& call, bool on_devic
   for (AlgorithmId id{}; id != found.algorithm; id = next(id)) {
     found.refusals.push_back(algorithm(id).why_not(agreed));
   }
-  const bool goes_by_messages = found.algorithm == AlgorithmId::blocks ||
-                                found.algorithm == AlgorithmId::reduction_by_blocks;
-  if (goes_by_messages) {
-    found.method = method_of(job, schedule_op(call), {block, agreed.encodes, on_devices, spec},
-                             team, &found.seconds);
+  const CallShape shape{block, agreed.encodes, on_devices, spec};
+  // Of a reduction the results travel by it, if they travel at all.
+  const bool is_scattered = call.family == Family::reduce_scatter;
+  if (found.algorithm == AlgorithmId::blocks) {
+    found.method = method_of(job, schedule_op(call), shape, team, &found.seconds);
+  } else if (found.algorithm == AlgorithmId::reduction_by_blocks && !is_scattered) {
+    found.method = method_of(job, schedule_op(call), shape, team);
   }
   return found;
 }
@@ -117,8 +119,8 @@ std::string algorithm_table(Job& job) {
       for (std::size_t i = 0; i < ranges.size(); ++i) {
         const bool is_last = i + 1 == ranges.size();
         const std::size_t end = is_last ? most : ranges[i + 1].first - sizeof(float);
-        text += (i > 0 ? ",\n  " : "\n  ") +
-                text_of(ranges[i].decision, ranges[i].first, at(end), end);
+        text +=
+            (i > 0 ? ",\n  " : "\n  ") + text_of(ranges[i].decision, ranges[i].first, at(end), end);
       }
       text += "]}";
     }

@@ -19,7 +19,7 @@ struct CallHere {
 };
 
 struct Maker {
-  /// Of an algorithm that members offer each other; see there which of the arguments last.
+  /// Of an algorithm that members offer each other. All but `agreed` outlives it.
   std::unique_ptr<OfferedCall> (*offer)(const CallHere& here, const AgreedCall& agreed);
   /// Of the others, but for MPI's own call. `comm` outlives it; see make_operation().
   std::unique_ptr<CollectiveOperation> (*make)(const CallHere& here, mpi::CommInfo& comm,

@@ -8,8 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "coll/algorithm.hpp"
 #include "coll/answer.hpp"
-#include "coll/call.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/contribution.hpp"
 
@@ -20,7 +20,7 @@ class StreamOrder;
 class OfferedCall : public CollectiveOperation {
  public:
   /// A member's offer; all zero: it refuses.
-  static constexpr std::size_t words = 6;
+  static constexpr std::size_t words = offer_words;
   using Offer = std::array<std::uint64_t, words>;
 
   /// Before anything else. All members tell each other what it returns.

@@ -259,10 +259,13 @@ bool Routing::has_reached() const { return !operands_.order() || operands_.order
 
 /// Offers what members offer each other, and decides for anything else. False while that waits: for
 /// the context's last kernel that waits for others, and for what the program's stream holds, where
-/// the algorithm's work does not begin behind that by itself.
+/// the algorithm's work does not begin behind that by itself. Callers wait for that where MPI has a
+/// part.
 bool Routing::begin() {
   if (!selection_.is_offered()) {
-    if (selection_.chosen() != AlgorithmId::mpi && !has_reached()) return false;
+    const bool is_mpis =
+        selection_.chosen() == AlgorithmId::mpi || selection_.chosen() == AlgorithmId::pairs;
+    if (!is_mpis && !has_reached()) return false;
     decide();
     return true;
   }

@@ -35,7 +35,7 @@ struct Candidate {
   std::shared_ptr<mpi::CommInfo> comm = nullptr;  ///< null: MPI serves it, here and now
   bool may_compress = false;                      ///< it may pay, wherever the buffers lie
   bool may_be_on_devices = false;
-  bool is_short = false;            ///< then only by one kernel a member, or by MPI
+  bool is_short = false;            ///< then by messages only where it is encoded
   bool is_brief = false;            ///< short, whatever members ask for
   bool is_reproducible = false;     ///< a reduction that mpress serves wherever it can
   bool is_decided_at_once = false;  ///< it takes no other rank, once the context is settled
