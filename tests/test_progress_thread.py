@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
 
 THREAD = {"MPRESS_PROGRESS": "thread"}
@@ -70,3 +73,44 @@ def test_a_wrong_value_names_what_was_expected(mpi_program, mpress_run):
     done = mpress_run(1, mpi_program("library_name"), env={"MPRESS_PROGRESS": "always"})
     assert done.status == 2
     assert "calls or thread" in done.output
+
+
+IMMEDIATE = """
+import numpy
+from mpi4py import MPI
+import mpress
+world = MPI.COMM_WORLD
+assert MPI.Query_thread() == MPI.THREAD_MULTIPLE
+comm = mpress.Communicator(world, codec="mpc")
+x = numpy.sin(numpy.arange(1 << 18, dtype=numpy.float32) * 1e-3) * (world.rank + 1)
+total, gathered = numpy.empty_like(x), numpy.empty((world.size, x.size), x.dtype)
+for _ in range(3):
+    requests = [comm.Iallreduce(x, total), comm.Iallgather(x, gathered)]
+    if world.rank == 0:
+        world.Barrier()  # the others wait for what this rank has to send first
+    served = []
+    for request in requests:
+        request.Wait()
+        served.append(request.outcome.served)
+    if world.rank != 0:
+        world.Barrier()
+ranks = numpy.arange(1, world.size + 1, dtype=numpy.float32)
+assert numpy.allclose(total, x / (world.rank + 1) * ranks.sum(), rtol=1e-5)
+assert (gathered[world.rank] == x).all()
+if world.rank == 0:
+    print("served", served)
+"""
+
+
+@pytest.mark.parametrize("progress", [None, "calls"])
+def test_calls_that_do_not_block_start_the_thread(progress, mpi, mpi4py_env, mpress_run, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(IMMEDIATE)
+    env = mpi4py_env | ({"MPRESS_PROGRESS": progress} if progress else {})
+    options = ("--codec", "mpc", "--force", "--mpiexec", os.fspath(mpi.mpiexec))
+    done = mpress_run(3, sys.executable, ["-m", "mpi4py", program], env=env, options=options)
+    assert done.status == 0, done.output
+    is_served = "served [True, True]" in done.stdout
+    by_hook = mpi.name == "openmpi"
+    assert is_served == (by_hook or (progress is None and not refuses(mpi)))
+    assert is_served != ("collective calls that do not block are the MPI's" in done.output)

@@ -217,6 +217,7 @@ bool load_config(Config& config, std::string& error) {
       return wrong(error, "MPRESS_PROGRESS", value, "calls or thread");
     }
     config.progress_thread = std::strcmp(value, "thread") == 0;
+    config.may_start_thread = false;
   }
   if (const char* value = knob_value("MPRESS_GPU")) {
     if (!one_of(value, {"cuda", "off"}) && !std::strchr(value, '/')) {

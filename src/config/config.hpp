@@ -56,11 +56,13 @@ struct Config {
   std::string joint_kernels = "auto";  ///< or "always", "never"
   std::string link = "auto";           ///< or "mpi", "peer", "host"
   bool progress_thread = false;        ///< MPRESS_PROGRESS=thread
-  std::string gpu = "cuda";            ///< or "off", or a path with a '/'
-  std::string gpu_aware = "auto";      ///< or "0", "1"
-  std::string profile;                 ///< a path, "off", or empty for the default
-  double link_rate = 0;                ///< bytes a second; 0: not paced
-  std::string learn = "auto";          ///< or "off", "all"
+  bool may_start_thread =
+      true;                  ///< later, where a call needs it: unless MPRESS_PROGRESS says calls
+  std::string gpu = "cuda";  ///< or "off", or a path with a '/'
+  std::string gpu_aware = "auto";  ///< or "0", "1"
+  std::string profile;             ///< a path, "off", or empty for the default
+  double link_rate = 0;            ///< bytes a second; 0: not paced
+  std::string learn = "auto";      ///< or "off", "all"
   /// MPRESS_ALGORITHM, by schedule::Op; none: the cost model's choice.
   std::array<schedule::Algorithm, schedule::op_count> algorithms{};
   std::string job;               ///< MPRESS_JOB, or empty

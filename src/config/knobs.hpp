@@ -80,11 +80,11 @@ inline constexpr Knob knobs[] = {
      "each, which waits there for the others: auto (where each rank has a GPU to itself), always "
      "(also where ranks share one, which takes a service that runs their kernels at once) or "
      "never."},
-    {"MPRESS_PROGRESS", "calls",
+    {"MPRESS_PROGRESS", "",
      "Who moves messages that are under way: calls (the program's calls of MPI), or thread (a "
-     "thread "
-     "of mpress's besides, so that they move while the program computes; MPI has to provide "
-     "MPI_THREAD_MULTIPLE)."},
+     "thread of mpress's besides, so that they move while the program computes; MPI has to "
+     "provide MPI_THREAD_MULTIPLE). Unset: calls, and under MPI_THREAD_MULTIPLE a thread from the "
+     "first collective call on that does not block, where such calls need one."},
     {"MPRESS_GPU", "cuda",
      "What serves messages in memory of GPUs: cuda (NVIDIA's, with libmpress_cuda.so), off (they "
      "are left to MPI), or the path of another library, which is loaded at once."},

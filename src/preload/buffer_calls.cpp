@@ -122,8 +122,11 @@ bool may_be_served(const Job* job, const engine::Collective& call) {
 
 /// The same of one that does not block. Where no such call can be, it is told of a reduction.
 bool may_be_served_later(const Job* job, const engine::Collective& call) {
-  return may_be_served(job, call) &&
-         (job->collectives.immediate || (call.reduces && engine::may_be_reproducible(*job)));
+  if (!may_be_served(job, call)) return false;
+  if (job->collectives.immediate) return true;
+  const engine::Asked* const asked = engine::Asking::innermost();
+  if ((asked && asked->spec) || job->config.force) engine::tell_of_immediate(*job);
+  return call.reduces && engine::may_be_reproducible(*job);
 }
 
 /// The communicator of a call that the program's promise of its graph has mpress serve. Where a

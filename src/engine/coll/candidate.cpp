@@ -78,6 +78,17 @@ void tell_unserved(const Job& job, const Operands& operands, const std::string& 
       ": the bits of a reduction may depend on the order of the ranks, as MPI serves it: " + why);
 }
 
+void tell_of_immediate(const Job& job) {
+  static std::atomic<bool> has_told{false};
+  if (job.rank != 0 || has_told.exchange(true)) return;
+  const bool may_ever = job.collectives.immediate;
+  trace::say(may_ever ? "a collective call that does not block is the MPI's, as it is the first on "
+                        "its communicator: a blocking one before it has mpress serve both"
+                      : "collective calls that do not block are the MPI's, as nothing lets mpress "
+                        "proceed while this MPI waits: start it with MPI_THREAD_MULTIPLE, or "
+                        "MPRESS_PROGRESS=thread");
+}
+
 bool may_have_kernels(const Config& config) { return config.link != "mpi"; }
 
 std::size_t least_long(const Job& job) {
@@ -161,6 +172,7 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   }
   if (form == Form::immediate && !may_be_made(job, *comm)) {
     if (is_kept) tell_unserved(job, operands, "the communicator's first one does not block");
+    if (operands.asked && operands.asked->spec) tell_of_immediate(job);
     return {};
   }
   found.comm = std::move(comm);

@@ -18,8 +18,9 @@ CollectiveRequest::CollectiveRequest(Job& job, const Collective& call,
       kept_(std::move(kept)),
       mpi_part_(job) {}
 
-/// Exchanges of neighbours are under way also where MPI's hook is not for collective calls.
-bool CollectiveRequest::may_run_in_hook() const { return job_.collectives.immediate; }
+/// Where MPI's hook may not start messages, a thread proceeds, or such calls are exchanges of
+/// neighbours, whose messages have all begun.
+bool CollectiveRequest::may_run_in_hook() const { return job_.collectives.in_hook; }
 
 void CollectiveRequest::prepare_blocks(const Served& served) {
   blocks_ = make_operation(job_, call_, kept_->operands(), *comm_, context_, served);
@@ -37,7 +38,9 @@ void CollectiveRequest::begin() {
   code_ = MPI_SUCCESS;
   bool is_over = advance();
   while (!is_over && !job_.progress.is_threaded() && needs_host()) is_over = advance();
-  if (!is_over) follow(job_);
+  if (is_over) return;
+  start_thread_if_needed(job_);
+  follow(job_);
 }
 
 bool CollectiveRequest::advance() {

@@ -66,6 +66,10 @@ bool may_be_reproducible(const Job& job);
 /// Says once that a reduction does not have what was asked for; the first member does.
 void tell_unserved(const Job& job, const Operands& operands, const std::string& why);
 
+/// Says once, by the first rank, why MPI serves a call that does not block, and that asks for
+/// mpress.
+void tell_of_immediate(const Job& job);
+
 /// What the size of a call tells. `bytes`: of a block; `all_bytes`: of a reduction, of all that a
 /// rank brings. `is_asked`: for by a call of mpress's own interface.
 Candidate candidate_by_size(const Job& job, const Collective& call, Form form, bool is_asked,

@@ -1,6 +1,7 @@
 #include "mpi/job/job.hpp"
 
 #include <cstring>
+#include <mutex>
 #include <string>
 
 #include "core/changes.hpp"
@@ -11,13 +12,28 @@
 #include "mpi/objects/type_info.hpp"
 #include "mpi/progress_hook.hpp"
 #include "mpi/requests/freed.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 mpi::Immortal<Job> Job::instance_;
 
 Job::Job() : Messaging({mpi::begin_scope_of_no_call, mpi::end_scope_of_no_call}) {}
 
-void stop_progress_thread() { Job::instance_->progress_thread.stop(); }
+void start_thread_if_needed(Job& job) {
+  if (!job.collectives.need_thread.load(std::memory_order_relaxed)) return;
+  static std::mutex starting;
+  const std::lock_guard lock(starting);
+  if (!job.collectives.need_thread.exchange(false)) return;
+  if (job.progress_thread.start()) return;
+  trace::say("rank " + std::to_string(job.rank) +
+             ": the system gives no thread, so collective calls that do not block proceed in calls "
+             "of MPI alone");
+}
+
+void stop_progress_thread() {
+  Job::instance_->collectives.need_thread = false;
+  Job::instance_->progress_thread.stop();
+}
 
 void stop_job() {
   Job& job = *Job::instance_;

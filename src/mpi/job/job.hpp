@@ -53,11 +53,13 @@ class Job final : public Messaging {
     bool reductions = false;  ///< of these the reductions between ranks of a host, at least
     /// Those on host memory, where compressing may pay within hosts, and between them; by codec.
     GainsByCodec gains;
-    Gains usual;                    ///< of the environment's
-    Gains most;                     ///< of any, where calls may ask for codecs
-    bool immediate = false;         ///< non-blocking and persistent ones, too
-    bool makes_contexts = false;    ///< also as the first call on a communicator
-    bool keeps_topologies = false;  ///< private communicators have those of the program's
+    Gains usual;             ///< of the environment's
+    Gains most;              ///< of any, where calls may ask for codecs
+    bool immediate = false;  ///< non-blocking and persistent ones, too
+    bool in_hook = false;    ///< these proceed in the progress hook of this process's MPI
+    std::atomic<bool> need_thread{false};  ///< or by a progress thread, which is started for them
+    bool makes_contexts = false;           ///< also as the first call on a communicator
+    bool keeps_topologies = false;         ///< private communicators have those of the program's
     const Gains& of(const Spec& spec) const {
       const Codec codec = spec.codec == Codec::automatic ? Codec::mpc : spec.codec;
       return gains[static_cast<std::size_t>(codec)];
@@ -108,6 +110,10 @@ void start_job(bool at_init);
 /// The same for a program that calls mpress's own interface, where mpress is not at work yet; all
 /// ranks of MPI_COMM_WORLD do this now. They agree on an identity where none is told.
 void start_job_together();
+
+/// Before a collective call that does not block goes on by itself: starts the progress thread,
+/// where such calls need one and it has not started. Thread-safe.
+void start_thread_if_needed(Job& job);
 
 /// The program calls MPI_Init by mpress.
 void note_init();

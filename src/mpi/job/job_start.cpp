@@ -179,6 +179,12 @@ bool hook_runs_messages(const Job& job) {
   return mpi::has_progress_hook() && (may_be_threaded || !job.threaded);
 }
 
+/// May a progress thread be started while the program runs? Not where MPI takes memory of devices,
+/// which then only threads of the program hand to it.
+bool may_start_thread(const Job& job) {
+  return job.config.may_start_thread && job.threaded && job.peek.is_possible() && !job.gpu_aware;
+}
+
 /// May MPI_Comm_idup make contexts? Not in Open MPI 5, whose tags for it and for other non-blocking
 /// calls on the communicator come in the order in which their steps begin, so other calls of the
 /// program's there mix with it; nor where threads make communicators meanwhile, see
@@ -238,7 +244,8 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   facts[Fact::may_see_gpus] = gpu::in_use() || gpu::may_come();
   facts[Fact::gpu_aware] = job.gpu_aware;
   facts[Fact::has_hook] = mpi::has_progress_hook();
-  facts[Fact::gets_on] = job.config.progress_thread || hook_runs_messages(job);
+  facts[Fact::gets_on] =
+      job.config.progress_thread || hook_runs_messages(job) || may_start_thread(job);
   facts[Fact::has_thread] = job.config.progress_thread;
   facts[Fact::duplicates] = may_duplicate(job);
   facts[Fact::hides_duplicates] = mpi::hides_private_duplicates();
@@ -294,6 +301,9 @@ void allow_collectives(Job& job, const Context& world) {
   job.collectives.on_devices =
       job.collectives.reductions && (!world.is_true_for_any(Fact::gpu_aware) || job.config.force);
   job.collectives.immediate = world.is_true_for_all(Fact::gets_on);
+  job.collectives.in_hook = hook_runs_messages(job);
+  job.collectives.need_thread =
+      job.collectives.immediate && !job.config.progress_thread && !job.collectives.in_hook;
   job.collectives.makes_contexts = world.is_true_for_all(Fact::duplicates);
   job.collectives.keeps_topologies = world.is_true_for_all(Fact::hides_duplicates);
   if (job.collectives.keeps_topologies) job.contexts.keep_topologies();
