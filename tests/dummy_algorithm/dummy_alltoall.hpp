@@ -1,0 +1,51 @@
+// MPI_Alltoall by MPI's own call on the team's private communicator: the operation of
+// coll/algorithms/dummy.
+#pragma once
+
+#include "engine/coll/collective_operation.hpp"
+#include "mpi/calls/buffer_calls.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/peek.hpp"
+
+namespace mpress::engine {
+
+class DummyAlltoall final : public CollectiveOperation {
+ public:
+  DummyAlltoall(Job&, const Collective& call, const Operands& operands, mpi::CommInfo&,
+                Context& context, const Served&)
+      : call_(call), operands_(operands), context_(context) {}
+
+  void start(FloatModes) override {
+    const Blocks& out = operands_.send.reads;
+    const Blocks& in = operands_.receive.writes;
+    code_ = mpi::buffer_calls().Ialltoall(operands_.send.buffer, static_cast<int>(out.count(0)),
+                                          out.type(0), const_cast<void*>(operands_.receive.buffer),
+                                          static_cast<int>(in.count(0)), in.type(0),
+                                          context_.comm(), &request_);
+    is_under_way_ = code_ == MPI_SUCCESS;
+  }
+  bool advance() override {
+    if (!is_under_way_) return true;
+    int is_complete = 0;
+    bool is_raised = false;
+    code_ = mpi::test(&request_, &is_complete, MPI_STATUS_IGNORE, &is_raised);
+    is_under_way_ = code_ == MPI_SUCCESS && !is_complete;
+    return !is_under_way_;
+  }
+  bool needs_host() const override { return false; }
+  void await(bool) override {}
+  bool wait_in_mpi() override { return false; }
+  trace::Called called() const override { return call_.op; }
+  int code() const override { return code_; }
+  double bound() const override { return 0; }
+
+ private:
+  const Collective& call_;
+  const Operands& operands_;
+  Context& context_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+  bool is_under_way_ = false;
+  int code_ = MPI_SUCCESS;
+};
+
+}  // namespace mpress::engine
