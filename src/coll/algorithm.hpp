@@ -10,7 +10,7 @@ namespace mpress::engine {
 
 /// Why an algorithm does not serve a call, for reports; null: it does.
 using WhyNot = const char*;
-/// It serves other calls.
+/// The reason of an algorithm that is meant for other operations.
 inline constexpr char other_kind[] = "serves other calls";
 
 /// Words that each member tells the others of a call that is offered.
@@ -23,16 +23,16 @@ struct Algorithm {
   /// A function of what members have agreed on alone, so that all choose alike.
   WhyNot (*why_not)(const AgreedCall& call);
 
-  /// Do members still tell each other, once it applies, whether each of them can? Any of them may
-  /// refuse; then the next one is looked at.
+  /// Members offer the algorithm to each other, once it applies. A member that cannot take part
+  /// refuses; then all members try the next one.
   bool is_offered = false;
 };
 
-// Each is defined in the file of its name (coll/algorithms); those of messages in blocks.cpp.
+// Definitions: coll/algorithms, a file each; blocks.cpp has the algorithms of messages.
 
 /// Blocks that kernels of all members store in each other's memory.
 extern const Algorithm symmetric_move;
-/// A long broadcast by the same, unit by unit.
+/// A long broadcast through each other's memory, unit by unit.
 extern const Algorithm symmetric_broadcast;
 /// A reduction of elements as they are, by kernels of all members.
 extern const Algorithm symmetric_reduction;
@@ -49,7 +49,7 @@ extern const Algorithm pairs;
 /// MPI's own call.
 extern const Algorithm by_mpi;
 
-/// Indices into algorithms(), in the order in which they are looked at.
+/// Indices into algorithms(), in the order in which members try them.
 enum class AlgorithmId : unsigned char {
   symmetric_move,
   symmetric_broadcast,
@@ -63,7 +63,7 @@ enum class AlgorithmId : unsigned char {
   count_
 };
 
-/// None behind it is offered.
+/// Members offer no algorithm behind this one.
 inline constexpr AlgorithmId last_offered = AlgorithmId::linked_reduction;
 
 /// The last one applies to every call.

@@ -1,9 +1,9 @@
-// What members find of what they have offered each other.
+// The outcome of an offer among the members of a team.
 #pragma once
 
 namespace mpress::engine {
 
-/// The same for all of them.
+/// All members find the same.
 enum class Answer : unsigned char {
   accepted,  ///< the call is under way
   not_yet,   ///< memory is being opened; this call goes otherwise, and the next may go so

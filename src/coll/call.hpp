@@ -1,9 +1,9 @@
 // A collective call as all members of its team know it.
 //
-// Members choose an algorithm each by itself, and have to choose alike. So all that a choice may
-// look at is here: what the arguments say on every member, what is known of the team on every
-// member, and what members have told each other of this call. A buffer, a rank, a clock or a
-// learned cost is a member's own, and has no place here.
+// Each member chooses an algorithm by itself, and all have to choose alike. AgreedCall is all that
+// a choice may look at: arguments that are equal on every member, facts of the team, and words that
+// members have told each other of this call. A buffer, a rank, a clock or a learned cost is a
+// member's own, and has no place here.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct Collective {
 /// Members give the same call the same form, as MPI asks for.
 enum class Form : unsigned char { blocking, immediate, persistent };
 
-/// The elements that each member brings to a reduction.
+/// The elements that each member contributes to a reduction.
 struct ReductionShape {
   codec::Combine how;
   ElementType type;
@@ -70,7 +70,7 @@ struct AgreedCall {
   std::optional<ReductionShape> reduction = {};  ///< of one that mpress serves
   Numbers result_counts = {};  ///< of MPI_Reduce_scatter: the items that each rank gets
 
-  // What members have told each other:
+  // Words that members have told each other:
   Codec codec = Codec::none;   ///< of their specs; `automatic`, where those differ
   bool encodes = false;        ///< all of it may be encoded, and goes as blocks wherever it lies
   bool encodes_pairs = false;  ///< the same pair by pair

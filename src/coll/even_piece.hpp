@@ -1,4 +1,4 @@
-// How data that several ranks have parts of is cut.
+// Cutting data of which several ranks have parts.
 #pragma once
 
 #include <cstdint>

@@ -11,11 +11,11 @@
 
 namespace mpress::engine {
 
-/// Of an algorithm that a member may refuse: when it is offered again. The same on all members.
+/// When an algorithm that a member has refused is offered again. All members keep the same.
 class Attempts {
  public:
-  /// Shall it be offered? After one that failed at the 1st, 3rd, 6th, 11th, 20th ... call, the kth
-  /// of them 2^k + k: such numbers meet every turn of a program's that takes turns.
+  /// Is the algorithm offered at this call? After a refusal at the 1st, 3rd, 6th, 11th, 20th ...
+  /// call, the kth of them 2^k + k: such numbers meet every turn of a program that takes turns.
   bool next() {
     if (is_over_ || !has_failed_) return !is_over_;
     if (++calls_ < (std::uint64_t{1} << tries_) + tries_) return false;
@@ -28,7 +28,7 @@ class Attempts {
   void note(Answer answer) {
     if (answer == Answer::never) is_over_ = true;
     if (answer == Answer::accepted) calls_ = tries_ = 0;
-    // The call has opened what the next one needs: that is offered at once.
+    // A call that is not served yet has opened memory for the next one, which is offered at once.
     has_failed_ = answer != Answer::accepted && answer != Answer::not_yet;
   }
 
@@ -40,16 +40,16 @@ class Attempts {
   unsigned tries_ = 0;       ///< among those
 };
 
-/// By algorithm, of those that are offered, which come first. A team has one of these for calls of
-/// like size.
+/// By algorithm. A team has one of these for calls of like size.
 using AttemptsOfTeam = std::array<Attempts, static_cast<std::size_t>(last_offered) + 1>;
 
-/// Each member has one for a call, and gives it what all members agreed on; so all choose alike.
+/// A member has one for a call, and gives it the facts that all members agreed on; so all choose
+/// alike.
 class Selection {
  public:
   explicit Selection(AttemptsOfTeam& attempts) : attempts_(attempts) {}
 
-  /// What members agreed on, before begin().
+  /// The call as members agreed on it; before begin().
   AgreedCall call;
 
   /// Chooses the first algorithm that applies.
@@ -57,13 +57,13 @@ class Selection {
 
   AlgorithmId chosen() const { return chosen_; }
 
-  /// Do members offer it to each other? Then they go on by conclude() or encode().
+  /// Do members offer the chosen algorithm? Then conclude() or encode() goes on.
   bool is_offered() const { return algorithm(chosen_).is_offered; }
 
-  /// True where all accept: it is decided. Else the next algorithm is chosen.
+  /// Returns true where all members accept: the choice is final. Else chooses the next algorithm.
   bool conclude(Answer answer);
 
-  /// A member would rather encode its contribution: then the call goes as blocks.
+  /// A member would rather encode its contribution: chooses an algorithm of blocks.
   void encode();
 
  private:

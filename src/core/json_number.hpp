@@ -8,7 +8,7 @@
 
 namespace mpress::engine {
 
-/// Whatever the locale: with four digits.
+/// Four digits, whatever the locale.
 inline std::string json_number(double value) {
   char text[32];
   const auto end = compute([&] {

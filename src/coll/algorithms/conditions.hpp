@@ -1,4 +1,4 @@
-// What several algorithms ask of a call.
+// Conditions that several algorithms share.
 #pragma once
 
 #include "coll/algorithm.hpp"

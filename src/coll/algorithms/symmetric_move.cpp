@@ -5,8 +5,8 @@
 namespace mpress::engine {
 namespace {
 
-/// Where counts are a member's own, each tells how long its longest block is, and all find whether
-/// those of all are short.
+/// Where counts are a member's own, each member tells the length of its longest block in its offer,
+/// and all find whether all are short.
 WhyNot why_not(const AgreedCall& call) {
   if (call.call.reduces) return other_kind;
   if (const WhyNot why = why_no_kernels(call)) return why;

@@ -13,14 +13,14 @@ namespace {
 namespace joint = gpu::joint;
 static_assert(policy::linked.most_in_lines <= joint::most_in_lines);
 
-/// Who wants a part alone, or alone wants all, gets no less in two shots than in one.
+/// A member that wants a part alone, or alone wants all, reads no less in two shots than in one.
 bool takes_two_shots(const AgreedCall& call) {
   return call.call.family == Family::allreduce &&
          policy::joint_shots(reach_of(call.team), call.reduction->bytes(), call.team.ranks) ==
              policy::Shots::two;
 }
 
-/// Even ones, but for the last: as LL packets each takes the less the shorter it is.
+/// Even parts, but for the last: as LL packets, a shorter part takes less.
 std::vector<std::uint64_t> even_parts(const AgreedCall& call) {
   constexpr std::uint64_t grain = 4;
   const auto n = static_cast<std::uint64_t>(call.team.ranks);

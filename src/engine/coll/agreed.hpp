@@ -15,7 +15,7 @@ bool may_see_devices(const Job& job, const Context& context);
 /// Of a team whose context is ready; for the call whose turn it is.
 TeamFacts facts_of(const Job& job, Context& context);
 
-/// What the arguments alone tell.
+/// The part of it that arguments tell.
 AgreedCall agreed_call(const Collective& call, const Operands& operands, const TeamFacts& team);
 
 }  // namespace mpress::engine

@@ -34,7 +34,7 @@ constexpr Call calls[] = {
      {trace::Op::reduce_scatter_block, Family::reduce_scatter, false, false, true}},
 };
 
-/// What is decided about a call of one size.
+/// The decision about a call of one size.
 struct Prediction {
   AlgorithmId algorithm;
   schedule::Method method;       ///< of messages

@@ -1,4 +1,4 @@
-// What serves a call by each of the algorithms (coll/algorithm.hpp).
+// The operation of each algorithm (coll/algorithm.hpp).
 #pragma once
 
 #include <cstddef>

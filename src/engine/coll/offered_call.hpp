@@ -1,5 +1,5 @@
-// A call that members offer each other: each tells whether it can, and of its buffers what the
-// others need. One that refuses is enough, and the call is served otherwise.
+// A call that members offer each other: each tells whether it can take part, and where its memory
+// is. Where one refuses, the call goes by another algorithm.
 #pragma once
 
 #include <array>
@@ -23,10 +23,10 @@ class OfferedCall : public CollectiveOperation {
   static constexpr std::size_t words = offer_words;
   using Offer = std::array<std::uint64_t, words>;
 
-  /// Before anything else. All members tell each other what it returns.
+  /// This member's offer, before anything else; all members tell each other theirs.
   virtual Offer offer() = 0;
 
-  /// What all have told, by rank.
+  /// `told`: all members' offers, by rank.
   virtual Answer accept(std::span<const std::uint64_t> told) = 0;
 
   /// In the place of offer(), by a member that would rather encode its contribution: then the call
