@@ -1,13 +1,11 @@
 """A link of the tests' own: what a new link touches outside its folder, and that it then works."""
 
 import re
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
+from patched_sources import ROOT, copy_sources
 
-ROOT = Path(__file__).resolve().parent.parent
 DUMMY = ROOT / "tests" / "dummy_link"
 PATCH = DUMMY / "three_files.patch"
 TOUCHED = ("src/CMakeLists.txt", "src/core/links.hpp", "src/link/list.hpp")
@@ -17,14 +15,8 @@ TOUCHED = ("src/CMakeLists.txt", "src/core/links.hpp", "src/link/list.hpp")
 def patched(tmp_path):
     """The sources with the dummy link."""
     tree = tmp_path / "tree"
-    for name in ("cmake", "include", "src", "tests"):
-        shutil.copytree(ROOT / name, tree / name)
-    shutil.copy(ROOT / "CMakeLists.txt", tree)
-    folder = tree / "src" / "link" / "dummy"
-    folder.mkdir()
-    for source in DUMMY.glob("dummy_link.*"):
-        shutil.copy(source, folder)
-    subprocess.run(["git", "apply", PATCH], cwd=tree, check=True)
+    own = [(source, "src/link/dummy") for source in DUMMY.glob("dummy_link.*")]
+    copy_sources(tree, PATCH, own)
     return tree
 
 

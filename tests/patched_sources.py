@@ -1,0 +1,21 @@
+"""A copy of the sources with something of the tests' own, and the patch that makes it known."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def copy_sources(tree: Path, patch: Path, own: Iterable[tuple[Path, str]]) -> None:
+    """To `tree`, which is made; `own`: files, and the folder that each goes to."""
+    for name in ("cmake", "include", "src", "tests"):
+        shutil.copytree(ROOT / name, tree / name)
+    shutil.copy(ROOT / "CMakeLists.txt", tree)
+    for source, folder in own:
+        (tree / folder).mkdir(exist_ok=True)
+        shutil.copy(source, tree / folder)
+    subprocess.run(["git", "apply", patch], cwd=tree, check=True)
