@@ -1,5 +1,6 @@
 """mpress info: how this installation was built, every knob, and every info key."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.text import Text
 
 import mpress
 from mpress import _core
-from mpress.cli import info_algorithms, info_gpu, info_protocols, mpis
+from mpress.cli import info_algorithms, info_gpu, info_protocols, job_tables, mpis
 from mpress.cli.console import make_console, print_facts
 from mpress.cli.errors import UserError, checked_link, checked_output
 from mpress.cli.launch import backend, preload_library
@@ -81,11 +82,11 @@ def info(
     if gpu:
         info_gpu.show(console, ranks, link, mpiexec, json_file)
         return
-    if protocols:
-        info_protocols.show(console, ranks, link, mpiexec, json_file, from_file)
-        return
-    if algorithms:
-        info_algorithms.show(console, ranks, link, mpiexec, json_file, from_file)
+    if protocols or algorithms:
+        found = job_tables.tables(ranks, link, mpiexec, from_file, calls=not protocols)
+        (info_protocols if protocols else info_algorithms).print_tables(console, found)
+        if json_file is not None:
+            json_file.write_text(json.dumps(found, indent=1) + "\n")
         return
     given = {"-n": ranks, "--link": link, "--mpiexec": mpiexec, "--json": json_file}
     for option, value in given.items():

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import json
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from mpress.cli import info_protocols
 from mpress.cli.console import make_table, print_facts, print_table, size_text
 
 _MEMORY = {"host": "memory of the host", "device": "memory of GPUs"}
 _MOST = 1 << 30
 
 
-def show(
-    console: Console,
-    ranks: int | None,
-    link: str | None,
-    mpiexec: str | None,
-    json_file: Path | None,
-    from_file: Path | None,
-) -> None:
-    """Prints the table of a job of its own, or of `from_file`, which MPRESS_PROTOCOLS named."""
-    if from_file:
-        found = info_protocols.read(from_file, "calls")
-    else:
-        found = info_protocols.ask(ranks or 2, link, mpiexec, True)
+def print_tables(console: Console, found: dict[str, Any]) -> None:
+    """Prints what job_tables.tables() returns of collective calls."""
     forced = ", which is forced" if found["forced"] else ""
     console.print(
         f"blocking calls of floats on MPI_COMM_WORLD, of {found['ranks']} ranks, "
@@ -40,8 +26,6 @@ def show(
         calls = [call for call in found["calls"] if call["memory"] == memory]
         if calls:
             _print_table(console, f"\n{text}", calls)
-    if json_file is not None:
-        json_file.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def _print_table(console: Console, title: str, calls: list[dict[str, Any]]) -> None:
