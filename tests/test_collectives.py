@@ -66,7 +66,7 @@ def test_short_blocks_by_one_kernel(ranks, link, is_shared, mpi_program, mpress_
     assert is_shared or by_kernels & WITH_OWN_COUNTS
 
 
-# What members find out does not depend on the link, but for their memory.
+# Members find out alike by each link, but for their memory.
 @pytest.mark.parametrize(
     ("codec", "argument", "link"),
     [

@@ -179,7 +179,7 @@ class Inbound {
   /// The first `chunks` blocks were read, or given up, and their memory is not needed any more.
   virtual void acknowledge(std::uint64_t chunks) = 0;
 
-  /// The same of all. `by_flag`: a device has set the flag, if it was to; else it may have.
+  /// Acknowledges all blocks. `by_flag`: a device has set the flag, if it was to; else it may have.
   virtual void finish(bool by_flag) = 0;
 
   /// What came was no block of this transfer: nothing more is expected of its sender.

@@ -39,8 +39,8 @@ class MpiReceive {
   /// Is it one into memory of a device that mpress unpacks messages to?
   static bool may_need_unpacking(Job& job, const ReceiveArguments& arguments);
 
-  /// The same, or can a frame come, as far as its size shows? `encodes_anyway`: its sender may
-  /// encode although no rank gains by that.
+  /// May it need unpacking, or can a frame come, as far as its size shows? `encodes_anyway`: its
+  /// sender may encode although no rank gains by that.
   static bool may_need_watching(Job& job, const ReceiveArguments& arguments,
                                 bool encodes_anyway = false);
 

@@ -123,7 +123,7 @@ class PersistentReceive final : public ReceiveRequest {
   const int tag_;
 };
 
-/// Who contests it meanwhile may follow it once it is active.
+/// A receive that contests it meanwhile may follow it once it is active.
 int PersistentReceive::start(Job& job, MPI_Request* request) {
   receive.renew();
   renew();

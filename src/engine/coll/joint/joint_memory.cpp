@@ -18,7 +18,7 @@ constexpr std::size_t alarm_bytes = 256;
 /// What is in lines and flags must be no number that comes again; a call may take many.
 constexpr std::uint32_t most_calls = UINT32_MAX - gpu::joint_sum::most_laps;
 
-/// Those of a context, for each link that has such memory.
+/// Symmetric memory of a context, for each link that has some.
 struct KeptMemories final : Context::Kept {
   KeptMemories(Job& job, const Context& context) {
     for (std::size_t at = 0; at < by_link.size(); ++at) {

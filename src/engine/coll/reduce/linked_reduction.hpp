@@ -40,8 +40,8 @@ class LinkedReduction final : public OfferedCall {
                   const AgreedCall& agreed, Context& context);
   ~LinkedReduction() override;
 
-  /// Finds slots for what this member brings. Tells whether it can, and the routes to its input and
-  /// to its piece.
+  /// Finds slots for this member's contribution. The offer has the routes to its input and to its
+  /// piece.
   Offer offer() override;
 
   /// Gives the device the first of its work. In two shots the member's piece is made by the first
