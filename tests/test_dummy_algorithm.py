@@ -10,16 +10,13 @@ from pathlib import Path
 
 import pytest
 from execution import execute
+from patched_sources import ROOT, copy_sources
 
 import mpress
 
-ROOT = Path(__file__).resolve().parent.parent
 DUMMY = ROOT / "tests" / "dummy_algorithm"
-PATCH = DUMMY / "four_files.patch"
-TOUCHED = (
-    "src/CMakeLists.txt", "src/coll/algorithm.cpp", "src/coll/algorithm.hpp",
-    "src/engine/coll/makers.cpp",
-)  # fmt: skip
+PATCH = DUMMY / "three_files.patch"
+TOUCHED = ("src/CMakeLists.txt", "src/coll/algorithm.hpp", "src/engine/coll/makers.cpp")
 
 PROGRAM = """
 import numpy
@@ -40,18 +37,15 @@ if comm.rank == 0:
 def patched(tmp_path):
     """The sources with the dummy algorithm."""
     tree = tmp_path / "tree"
-    for name in ("cmake", "include", "src", "tests"):
-        shutil.copytree(ROOT / name, tree / name)
-    shutil.copy(ROOT / "CMakeLists.txt", tree)
-    shutil.copy(DUMMY / "dummy.cpp", tree / "src" / "coll" / "algorithms")
-    folder = tree / "src" / "engine" / "coll" / "dummy"
-    folder.mkdir()
-    shutil.copy(DUMMY / "dummy_alltoall.hpp", folder)
-    subprocess.run(["git", "apply", PATCH], cwd=tree, check=True)
+    own = [
+        (DUMMY / "dummy.cpp", "src/coll/algorithms"),
+        (DUMMY / "dummy_alltoall.hpp", "src/engine/coll/dummy"),
+    ]
+    copy_sources(tree, PATCH, own)
     return tree
 
 
-def test_an_algorithm_touches_four_files(patched):
+def test_an_algorithm_touches_three_files(patched):
     assert tuple(re.findall(r"^\+\+\+ b/(.*)$", PATCH.read_text(), re.MULTILINE)) == TOUCHED
     for name in TOUCHED:
         assert "dummy" in (patched / name).read_text()

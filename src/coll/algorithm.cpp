@@ -5,16 +5,9 @@
 namespace mpress::engine {
 
 std::span<const Algorithm> algorithms() {
-  static const std::array table{symmetric_move,
-                                symmetric_broadcast,
-                                symmetric_reduction,
-                                linked_reduction,
-                                reduction_by_blocks,
-                                neighbours,
-                                blocks,
-                                pairs,
-                                by_mpi};
-  static_assert(table.size() == static_cast<std::size_t>(AlgorithmId::count_));
+#define MPRESS_NAME(name) name,
+  static const std::array table{MPRESS_ALGORITHMS(MPRESS_NAME)};
+#undef MPRESS_NAME
   return table;
 }
 

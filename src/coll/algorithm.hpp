@@ -28,39 +28,29 @@ struct Algorithm {
   bool is_offered = false;
 };
 
-// Definitions: coll/algorithms, a file each; blocks.cpp has the algorithms of messages.
+/// All of them, in the order in which members try them. Each is defined in the file of its name in
+/// coll/algorithms, those of messages and by_mpi in blocks.cpp.
+#define MPRESS_ALGORITHMS(X)                                                                   \
+  X(symmetric_move)      /* blocks that kernels of all members store in each other's memory */ \
+  X(symmetric_broadcast) /* a long broadcast through that memory, unit by unit */              \
+  X(symmetric_reduction) /* elements as they are, by kernels of all members */                 \
+  X(linked_reduction)    /* inputs and pieces that members read in slots of the peer link */   \
+  X(reduction_by_blocks) /* messages of pieces, encoded or not */                              \
+  X(neighbours)          /* a neighbourhood's blocks as messages */                            \
+  X(blocks)              /* blocks as messages, by a schedule */                               \
+  X(pairs)               /* long pairs as messages, and MPI's own call for all others */       \
+  X(by_mpi)              /* MPI's own call */
 
-/// Blocks that kernels of all members store in each other's memory.
-extern const Algorithm symmetric_move;
-/// A long broadcast through each other's memory, unit by unit.
-extern const Algorithm symmetric_broadcast;
-/// A reduction of elements as they are, by kernels of all members.
-extern const Algorithm symmetric_reduction;
-/// A reduction whose inputs and pieces members read in slots of the peer link, host by host.
-extern const Algorithm linked_reduction;
-/// A reduction by messages of pieces, encoded or not.
-extern const Algorithm reduction_by_blocks;
-/// A neighbourhood's blocks as messages.
-extern const Algorithm neighbours;
-/// Blocks as messages, by a schedule.
-extern const Algorithm blocks;
-/// Pairs that are long enough as messages, and MPI's own call for all others.
-extern const Algorithm pairs;
-/// MPI's own call.
-extern const Algorithm by_mpi;
+#define MPRESS_DECLARE(name) extern const Algorithm name;
+MPRESS_ALGORITHMS(MPRESS_DECLARE)
+#undef MPRESS_DECLARE
 
-/// Indices into algorithms(), in the order in which members try them.
+/// Indices into algorithms().
 enum class AlgorithmId : unsigned char {
-  symmetric_move,
-  symmetric_broadcast,
-  symmetric_reduction,
-  linked_reduction,
-  reduction_by_blocks,
-  neighbours,
-  blocks,
-  pairs,
-  mpi,
-  count_
+#define MPRESS_NAME(name) name,
+  MPRESS_ALGORITHMS(MPRESS_NAME)
+#undef MPRESS_NAME
+      count_
 };
 
 /// Members offer no algorithm behind this one.

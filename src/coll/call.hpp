@@ -51,7 +51,7 @@ struct TeamFacts {
   bool has_shared_memory = false;  ///< that link has memory in which all members' kernels can meet
   bool may_see_devices = false;    ///< a member could have buffers there that made a difference
   bool may_have_kernels = false;   ///< of all members, as settings go
-  std::size_t most_told = 0;       ///< words that each member may tell all others at a call
+  std::size_t most_offered = 0;    ///< words that each member may tell all others at a call
 
   bool is_linked() const { return between_devices == link::Kind::peer; }
 };

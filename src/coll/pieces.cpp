@@ -42,13 +42,9 @@ std::vector<std::int64_t> pieces_of(const AgreedCall& call, bool overlaps) {
 bool fit_in_rows(const TeamFacts& team, ElementType type, std::span<const std::int64_t> begins) {
   namespace joint = gpu::joint_sum;
   if (team.ranks < 2 || static_cast<unsigned>(team.ranks) > joint::most_members) return false;
-  std::int64_t longest = 0;
-  for (std::size_t i = 1; i < begins.size(); ++i) {
-    longest = std::max(longest, begins[i] - begins[i - 1]);
-  }
+  const std::size_t longest = longest_of(begins);
   return team.hosts == 1 && longest > 0 &&
-         joint::units_of(static_cast<std::size_t>(longest), element_size(type)) <=
-             joint::most_units_in_all;
+         joint::units_of(longest, element_size(type)) <= joint::most_units_in_all;
 }
 
 }  // namespace mpress::engine

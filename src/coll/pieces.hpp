@@ -1,6 +1,8 @@
 // Which member combines which elements of a reduction.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -26,7 +28,17 @@ inline const policy::Reach& reach_of(const TeamFacts& team) {
 /// results. To one of two by memory of the host it has all: nothing crosses a bus twice.
 std::vector<std::int64_t> pieces_of(const AgreedCall& call, bool overlaps);
 
-/// May rows of all members' kernels bring parts that begin so (gpu/joint_sum.hpp)?
+/// Elements of the longest part, of parts that begin so.
+template <typename Begins>
+std::size_t longest_of(const Begins& begins) {
+  std::size_t longest = 0;
+  for (std::size_t i = 1; i < begins.size(); ++i) {
+    longest = std::max(longest, static_cast<std::size_t>(begins[i] - begins[i - 1]));
+  }
+  return longest;
+}
+
+/// May rows of all members' kernels carry parts that begin so (gpu/joint_sum.hpp)?
 bool fit_in_rows(const TeamFacts& team, ElementType type, std::span<const std::int64_t> begins);
 
 }  // namespace mpress::engine

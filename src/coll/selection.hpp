@@ -71,7 +71,7 @@ class Selection {
   Attempts& attempts() { return attempts_[static_cast<std::size_t>(chosen_)]; }
 
   AttemptsOfTeam& attempts_;
-  AlgorithmId chosen_ = AlgorithmId::mpi;
+  AlgorithmId chosen_ = AlgorithmId::by_mpi;
 };
 
 }  // namespace mpress::engine

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "coll/collectives.hpp"
 #include "engine/coll/collective.hpp"
 #include "engine/coll/neighbours/isomorphic_graph.hpp"
 #include "engine/coll/neighbours/neighbours.hpp"
@@ -61,36 +62,26 @@ constexpr bool same = std::is_same_v<Named<one>, Named<other>>;
 /// What mpress may serve of the calls that a function of engine/coll/operands.hpp describes.
 template <auto describe>
 constexpr engine::Collective collective() {
-  using trace::Op;
-  if (same<describe, &engine::alltoall>) return {Op::alltoall, Family::alltoall, false};
-  if (same<describe, &engine::alltoallv>) return {Op::alltoallv, Family::alltoall, true};
-  if (same<describe, &engine::alltoallw>) return {Op::alltoallw, Family::alltoall, true};
-  if (same<describe, &engine::gather>) return {Op::gather, Family::gather, false};
-  if (same<describe, &engine::gatherv>) return {Op::gatherv, Family::gather, true};
-  if (same<describe, &engine::scatter>) return {Op::scatter, Family::scatter, false};
-  if (same<describe, &engine::scatterv>) return {Op::scatterv, Family::scatter, true};
-  if (same<describe, &engine::allgather>) return {Op::allgather, Family::allgather, false, true};
-  if (same<describe, &engine::allgatherv>) return {Op::allgatherv, Family::allgather, false, true};
-  constexpr Family neighbor = Family::neighbor;
-  if (same<describe, &engine::neighbor_alltoall>) return {Op::neighbor_alltoall, neighbor, true};
-  if (same<describe, &engine::neighbor_alltoallv>) return {Op::neighbor_alltoallv, neighbor, true};
-  if (same<describe, &engine::neighbor_alltoallw>) return {Op::neighbor_alltoallw, neighbor, true};
-  if (same<describe, &engine::neighbor_allgather>) {
-    return {Op::neighbor_allgather, neighbor, true, true};
-  }
-  if (same<describe, &engine::neighbor_allgatherv>) {
-    return {Op::neighbor_allgatherv, neighbor, true, true};
-  }
-  if (same<describe, &engine::bcast>) return {Op::bcast, Family::bcast, false, true};
-  if (same<describe, &engine::allreduce>)
-    return {Op::allreduce, Family::allreduce, false, false, true};
-  if (same<describe, &engine::reduce>) return {Op::reduce, Family::reduce, false, false, true};
-  if (same<describe, &engine::reduce_scatter>) {
-    return {Op::reduce_scatter, Family::reduce_scatter, false, false, true};
-  }
-  if (same<describe, &engine::reduce_scatter_block>) {
-    return {Op::reduce_scatter_block, Family::reduce_scatter, false, false, true};
-  }
+  namespace collectives = engine::collectives;
+  if (same<describe, &engine::alltoall>) return collectives::alltoall;
+  if (same<describe, &engine::alltoallv>) return collectives::alltoallv;
+  if (same<describe, &engine::alltoallw>) return collectives::alltoallw;
+  if (same<describe, &engine::gather>) return collectives::gather;
+  if (same<describe, &engine::gatherv>) return collectives::gatherv;
+  if (same<describe, &engine::scatter>) return collectives::scatter;
+  if (same<describe, &engine::scatterv>) return collectives::scatterv;
+  if (same<describe, &engine::allgather>) return collectives::allgather;
+  if (same<describe, &engine::allgatherv>) return collectives::allgatherv;
+  if (same<describe, &engine::neighbor_alltoall>) return collectives::neighbor_alltoall;
+  if (same<describe, &engine::neighbor_alltoallv>) return collectives::neighbor_alltoallv;
+  if (same<describe, &engine::neighbor_alltoallw>) return collectives::neighbor_alltoallw;
+  if (same<describe, &engine::neighbor_allgather>) return collectives::neighbor_allgather;
+  if (same<describe, &engine::neighbor_allgatherv>) return collectives::neighbor_allgatherv;
+  if (same<describe, &engine::bcast>) return collectives::bcast;
+  if (same<describe, &engine::allreduce>) return collectives::allreduce;
+  if (same<describe, &engine::reduce>) return collectives::reduce;
+  if (same<describe, &engine::reduce_scatter>) return collectives::reduce_scatter;
+  if (same<describe, &engine::reduce_scatter_block>) return collectives::reduce_scatter_block;
   return {};
 }
 

@@ -13,6 +13,7 @@
 
 #include "coll/algorithms/symmetric_broadcast.hpp"
 #include "coll/algorithms/symmetric_reduction.hpp"
+#include "coll/collectives.hpp"
 #include "coll/pieces.hpp"
 #include "unit/check.hpp"
 
@@ -29,18 +30,20 @@ using Random = std::mt19937_64;
 std::uint64_t below(Random& random, std::uint64_t end) { return random() % end; }
 bool chance(Random& random, unsigned of) { return below(random, of) == 0; }
 
+namespace collectives = engine::collectives;
+
 constexpr engine::Collective calls[] = {
-    {trace::Op::alltoall, Family::alltoall, false},
-    {trace::Op::alltoallv, Family::alltoall, true},
-    {trace::Op::gatherv, Family::gather, true},
-    {trace::Op::allgather, Family::allgather, false, true},
-    {trace::Op::allgatherv, Family::allgather, false, true},
-    {trace::Op::neighbor_alltoallv, Family::neighbor, true},
-    {trace::Op::bcast, Family::bcast, false, true},
-    {trace::Op::allreduce, Family::allreduce, false, false, true},
-    {trace::Op::reduce, Family::reduce, false, false, true},
-    {trace::Op::reduce_scatter, Family::reduce_scatter, false, false, true},
-    {trace::Op::reduce_scatter_block, Family::reduce_scatter, false, false, true},
+    collectives::alltoall,
+    collectives::alltoallv,
+    collectives::gatherv,
+    collectives::allgather,
+    collectives::allgatherv,
+    collectives::neighbor_alltoallv,
+    collectives::bcast,
+    collectives::allreduce,
+    collectives::reduce,
+    collectives::reduce_scatter,
+    collectives::reduce_scatter_block,
 };
 
 /// What members know alike of a call: the words that they told each other, its arguments, the team.
@@ -61,7 +64,7 @@ Words random_words(Random& random, int ranks) {
   call.team.has_shared_memory = !chance(random, 6);
   call.team.may_see_devices = !chance(random, 6);
   call.team.may_have_kernels = !chance(random, 8);
-  call.team.most_told = chance(random, 8) ? 2 : 8;
+  call.team.most_offered = chance(random, 8) ? 2 : 8;
   call.root = static_cast<int>(below(random, static_cast<std::uint64_t>(ranks)));
   call.has_topology = call.call.family == Family::neighbor;
   const std::uint64_t elements = std::uint64_t{1} << below(random, 27);
@@ -149,7 +152,7 @@ void check_choice(const AgreedCall& call, AlgorithmId chosen) {
     CHECK(call.team.hosts == 1 && call.team.has_shared_memory && call.team.may_have_kernels);
     CHECK(!call.encodes || call.codec == Codec::none);
     CHECK(call.encodes || call.on_devices);
-    CHECK(call.team.most_told >= engine::offer_words);
+    CHECK(call.team.most_offered >= engine::offer_words);
     CHECK(call.call.reduces == (chosen >= AlgorithmId::symmetric_reduction));
   }
   if (chosen == AlgorithmId::symmetric_broadcast) CHECK(call.call.family == Family::bcast);
@@ -158,9 +161,10 @@ void check_choice(const AgreedCall& call, AlgorithmId chosen) {
                      : call.has_topology ? AlgorithmId::neighbours
                                          : AlgorithmId::blocks));
   }
-  if (call.is_short && !call.encodes && !is_by_kernels(chosen)) CHECK(chosen == AlgorithmId::mpi);
+  if (call.is_short && !call.encodes && !is_by_kernels(chosen))
+    CHECK(chosen == AlgorithmId::by_mpi);
   if (!call.encodes && !call.on_devices) {
-    CHECK(chosen == (call.encodes_pairs ? AlgorithmId::pairs : AlgorithmId::mpi));
+    CHECK(chosen == (call.encodes_pairs ? AlgorithmId::pairs : AlgorithmId::by_mpi));
   }
 }
 
@@ -243,7 +247,7 @@ void refusals_are_kept() {
                            .has_shared_memory = true,
                            .may_see_devices = true,
                            .may_have_kernels = true,
-                           .most_told = engine::offer_words};
+                           .most_offered = engine::offer_words};
     selection.call.bytes = selection.call.longest = 64 << 10;
     selection.call.on_devices = true;
     selection.begin();

@@ -21,6 +21,14 @@ inline WhyNot why_no_kernels(const AgreedCall& call) {
   return nullptr;
 }
 
+/// Why so many members do not offer a call to each other; null: they do. `most`: members.
+inline WhyNot why_no_offer(const AgreedCall& call, std::size_t most) {
+  const auto ranks = static_cast<std::size_t>(call.team.ranks);
+  if (ranks < 2 || ranks > most) return "too many members";
+  if (call.team.most_offered < offer_words) return "members cannot tell each other enough";
+  return nullptr;
+}
+
 /// Why no messages of mpress's serve all of a call; null: they may.
 inline WhyNot why_no_blocks(const AgreedCall& call) {
   if (!call.encodes && !call.on_devices) {

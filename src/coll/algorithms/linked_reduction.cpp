@@ -12,11 +12,7 @@ WhyNot why_not(const AgreedCall& call) {
   if (const WhyNot why = why_no_blocks(call)) return why;
   if (!call.team.is_linked()) return "members' GPUs do not reach each other";
   if (!call.reduction) return "an operation or a type that mpress does not combine";
-  const int ranks = call.team.ranks;
-  if (ranks < 2 || static_cast<std::size_t>(ranks) > gpu::Queue::most_inputs) {
-    return "too many members";
-  }
-  if (call.team.most_told < offer_words) return "members cannot tell each other enough";
+  if (const WhyNot why = why_no_offer(call, gpu::Queue::most_inputs)) return why;
   return linked_shots_of(call) == policy::Shots::none ? "too long" : nullptr;
 }
 

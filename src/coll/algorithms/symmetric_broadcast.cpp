@@ -16,11 +16,9 @@ WhyNot why_not(const AgreedCall& call) {
   if (call.bytes == 0 || call.bytes % broadcast_word_bytes != 0) return "not a number of words";
   if (!symmetric_move.why_not(call)) return "short enough for a symmetric move";
   if (!reach_of(call.team).broadcasts_in_rows) return "copies through memory of the host";
-  if (call.team.ranks < 2 || call.team.most_told < offer_words) {
-    return "members cannot tell each other enough";
-  }
+  if (const WhyNot why = why_no_offer(call, gpu::joint_sum::most_members)) return why;
   const bool fits = fit_in_rows(call.team, broadcast_word, broadcast_parts(call));
-  return fits ? nullptr : "too long, or too many members";
+  return fits ? nullptr : "too long";
 }
 
 }  // namespace

@@ -10,13 +10,9 @@ namespace {
 WhyNot why_not(const AgreedCall& call) {
   if (call.call.reduces) return other_kind;
   if (const WhyNot why = why_no_kernels(call)) return why;
-  const int ranks = call.team.ranks;
-  if (ranks < 2 || static_cast<unsigned>(ranks) > gpu::joint_move::most_members) {
-    return "too many members";
-  }
-  if (call.team.most_told < offer_words) return "members cannot tell each other enough";
+  if (const WhyNot why = why_no_offer(call, gpu::joint_move::most_members)) return why;
   const bool fits = call.call.has_own_counts ||
-                    policy::may_move_jointly(reach_of(call.team), call.longest, ranks);
+                    policy::may_move_jointly(reach_of(call.team), call.longest, call.team.ranks);
   return fits ? nullptr : "its blocks are too long";
 }
 

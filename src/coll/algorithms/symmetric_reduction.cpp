@@ -48,7 +48,7 @@ std::vector<std::uint64_t> parts_of(const AgreedCall& call) {
 bool is_short(const AgreedCall& call, const std::vector<std::uint64_t>& begins) {
   const std::size_t bytes = call.reduction->bytes();
   const std::size_t part = call.call.family == Family::reduce_scatter
-                               ? longest_part(begins, call.reduction->width())
+                               ? longest_of(begins) * call.reduction->width()
                                : bytes;
   const auto shots = takes_two_shots(call) ? policy::Shots::two : policy::Shots::one;
   const std::size_t others = static_cast<std::size_t>(call.team.ranks) - 1;
@@ -67,9 +67,7 @@ WhyNot why_not(const AgreedCall& call) {
   if (!call.call.reduces) return other_kind;
   if (const WhyNot why = why_no_kernels(call)) return why;
   if (!call.reduction) return "an operation or a type that mpress does not combine";
-  const auto ranks = static_cast<std::size_t>(call.team.ranks);
-  if (ranks < 2 || ranks > joint::most_members) return "too many members";
-  if (call.team.most_told < offer_words) return "members cannot tell each other enough";
+  if (const WhyNot why = why_no_offer(call, joint::most_members)) return why;
   std::vector<std::uint64_t> begins;
   if (call.call.family == Family::reduce_scatter) begins = parts_of(call);
   if (is_short(call, begins) || !rows_of(call, false).empty()) return nullptr;
@@ -78,20 +76,12 @@ WhyNot why_not(const AgreedCall& call) {
 
 }  // namespace
 
-std::size_t longest_part(const std::vector<std::uint64_t>& begins, std::size_t width) {
-  std::uint64_t longest = 0;
-  for (std::size_t i = 1; i < begins.size(); ++i) {
-    longest = std::max(longest, begins[i] - begins[i - 1]);
-  }
-  return longest * width;
-}
-
 /// Data that is short as a whole travels as LL packets by each link.
 SymmetricParts::SymmetricParts(const AgreedCall& call)
     : gathers(takes_two_shots(call)),
       begins(parts_of(call)),
       in_lines(policy::travels_in_lines(reach_of(call.team),
-                                        longest_part(begins, call.reduction->width())) ||
+                                        longest_of(begins) * call.reduction->width()) ||
                (!gathers && call.reduction->bytes() <= joint::most_brief)),
       rows(rows_of(call, is_short(call, begins))) {}
 

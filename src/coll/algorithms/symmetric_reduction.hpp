@@ -2,7 +2,6 @@
 // these travel.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -19,8 +18,5 @@ struct SymmetricParts {
   bool in_lines;                      ///< as LL packets (gpu/lines.hpp)
   std::vector<std::int64_t> rows;     ///< of parts that go row by row; empty: it goes as a whole
 };
-
-/// Bytes of the longest part.
-std::size_t longest_part(const std::vector<std::uint64_t>& begins, std::size_t width);
 
 }  // namespace mpress::engine

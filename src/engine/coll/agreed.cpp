@@ -19,7 +19,7 @@ TeamFacts facts_of(const Job& job, Context& context) {
           .has_shared_memory = context.has_memory_of_all(),
           .may_see_devices = may_see_devices(job, context),
           .may_have_kernels = may_have_kernels(job.config),
-          .most_told = context.agreements().most_gathered()};
+          .most_offered = context.agreements().most_gathered()};
 }
 
 AgreedCall agreed_call(const Collective& call, const Operands& operands, const TeamFacts& team) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "coll/algorithm.hpp"
+#include "coll/collectives.hpp"
 #include "core/json_number.hpp"
 #include "core/size_ranges.hpp"
 #include "engine/coll/agreed.hpp"
@@ -23,15 +24,14 @@ struct Call {
 };
 
 constexpr Call calls[] = {
-    {"MPI_Bcast", {trace::Op::bcast, Family::bcast, false, true}},
-    {"MPI_Scatter", {trace::Op::scatter, Family::scatter}},
-    {"MPI_Gather", {trace::Op::gather, Family::gather}},
-    {"MPI_Allgather", {trace::Op::allgather, Family::allgather, false, true}},
-    {"MPI_Alltoall", {trace::Op::alltoall, Family::alltoall}},
-    {"MPI_Allreduce", {trace::Op::allreduce, Family::allreduce, false, false, true}},
-    {"MPI_Reduce", {trace::Op::reduce, Family::reduce, false, false, true}},
-    {"MPI_Reduce_scatter_block",
-     {trace::Op::reduce_scatter_block, Family::reduce_scatter, false, false, true}},
+    {"MPI_Bcast", collectives::bcast},
+    {"MPI_Scatter", collectives::scatter},
+    {"MPI_Gather", collectives::gather},
+    {"MPI_Allgather", collectives::allgather},
+    {"MPI_Alltoall", collectives::alltoall},
+    {"MPI_Allreduce", collectives::allreduce},
+    {"MPI_Reduce", collectives::reduce},
+    {"MPI_Reduce_scatter_block", collectives::reduce_scatter_block},
 };
 
 /// The decision about a call of one size.
@@ -47,7 +47,7 @@ struct Prediction {
   }
 };
 
-/// `bytes`: of a block, of a broadcast's data, or of what a member brings to a reduction.
+/// `bytes`: of a block, of a broadcast's data, or of a member's contribution to a reduction.
 Prediction decide(Job& job, Context& team, const Collective& call, bool on_devices,
                   std::size_t bytes) {
   const auto ranks = static_cast<std::size_t>(team.size());
@@ -57,7 +57,7 @@ Prediction decide(Job& job, Context& team, const Collective& call, bool on_devic
   const Spec spec = team.spec().value_or(job.config.spec);
   AgreedCall agreed{.call = call, .team = facts_of(job, team)};
   agreed.bytes = agreed.longest = block;
-  agreed.is_long_enough = block >= least_long(job);
+  agreed.is_long_enough = candidate.is_long_enough;
   agreed.is_short = candidate.is_short;
   if (call.reduces) {
     agreed.reduction = {codec::Combine::sum, ElementType::f32, bytes / sizeof(float), 1};
@@ -67,7 +67,7 @@ Prediction decide(Job& job, Context& team, const Collective& call, bool on_devic
   agreed.encodes = (candidate.may_compress && may_pay(job, team, spec)) || agreed.is_reproducible;
   agreed.on_devices = on_devices && candidate.may_be_on_devices;
   Prediction found{first_that_applies(agreed), {}, 0, {}};
-  if (job.config.is_disabled(call.family)) found.algorithm = AlgorithmId::mpi;
+  if (job.config.is_disabled(call.family)) found.algorithm = AlgorithmId::by_mpi;
   for (AlgorithmId id{}; id != found.algorithm; id = next(id)) {
     found.refusals.push_back(algorithm(id).why_not(agreed));
   }

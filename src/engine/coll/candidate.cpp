@@ -101,12 +101,12 @@ bool may_be_reproducible(const Job& job) {
 
 Candidate candidate_by_size(const Job& job, const Collective& call, Form form, bool is_asked,
                             std::size_t bytes, std::size_t all_bytes) {
-  const bool may_be_long = call.has_own_counts || bytes >= least_long(job);
-  // With what is shorter MPI is faster, wherever it lies.
   Candidate found;
   found.bytes = found.longest = bytes;
+  // With what is shorter MPI is faster, wherever it lies.
+  found.is_long_enough = call.has_own_counts || bytes >= least_long(job);
   const Gains& gains = is_asked ? job.collectives.most : job.collectives.usual;
-  found.may_compress = gains.any() && may_be_long;
+  found.may_compress = gains.any() && found.is_long_enough;
   // A reduction takes two messages, and work between them, each of which waits for a turn where
   // ranks share a device.
   const std::size_t least =
@@ -142,12 +142,11 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   const std::size_t bytes = blocks.mean;
   Candidate found =
       candidate_by_size(job, call, form, operands.asked.has_value(), bytes, all_bytes);
-  const bool may_be_long = call.has_own_counts || bytes >= least_long(job);
   found.longest = blocks.longest;
   found.is_reproducible = is_kept && job.chunks.is_open();
   // Members that ask for different codecs get an error also where nothing would be compressed.
-  const bool is_compared =
-      call.reduces && operands.asked && all_bytes > 0 && may_be_long && job.chunks.is_open();
+  const bool is_compared = call.reduces && operands.asked && all_bytes > 0 &&
+                           found.is_long_enough && job.chunks.is_open();
   if (!found.may_compress && !found.may_be_on_devices && !found.is_reproducible && !is_compared) {
     return {};
   }
@@ -157,7 +156,7 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (!comm || !job.contexts.may_have(*comm)) return {};
   const auto size = static_cast<int>(comm->world_ranks.size());
   if (operands.root < 0 || operands.root >= size) return {};  // MPI tells what is wrong
-  found.is_brief = found.is_short && !may_be_long && !found.is_reproducible;
+  found.is_brief = found.is_short && !found.is_long_enough && !found.is_reproducible;
   // Where no mode is told, and no tag is kept.
   found.is_decided_at_once =
       call.has_own_counts && form != Form::persistent && !found.may_be_on_devices;

@@ -1,6 +1,7 @@
 #include "engine/coll/makers.hpp"
 
-#include <iterator>
+#include <array>
+#include <cstddef>
 
 #include "engine/coll/blocks/served_call.hpp"
 #include "engine/coll/joint/joint_broadcast.hpp"
@@ -33,18 +34,21 @@ std::unique_ptr<CollectiveOperation> make_neighbours(const CallHere& here, mpi::
       comm, here.context, served);
 }
 
-constexpr Maker makers[] = {
-    {offer<JointMovement>, nullptr, true},   // symmetric_move
-    {offer<JointBroadcast>, nullptr, true},  // symmetric_broadcast
-    {offer<JointReduction>, nullptr, true},  // symmetric_reduction
-    {offer<LinkedReduction>, nullptr},       // linked_reduction
-    {nullptr, make<ReducedCall>},            // reduction_by_blocks
-    {nullptr, make_neighbours},              // neighbours
-    {nullptr, make<ServedCall>},             // blocks
-    {nullptr, nullptr},                      // pairs: see make_pairs_operation()
-    {nullptr, nullptr},                      // mpi
-};
-static_assert(std::size(makers) == static_cast<std::size_t>(AlgorithmId::count_));
+using Makers = std::array<Maker, static_cast<std::size_t>(AlgorithmId::count_)>;
+
+/// `pairs` and `by_mpi` have none: see make_pairs_operation().
+constexpr Makers makers = [] {
+  Makers all{};
+  const auto of = [&](AlgorithmId id) -> Maker& { return all[static_cast<std::size_t>(id)]; };
+  of(AlgorithmId::symmetric_move) = {.offer = offer<JointMovement>, .has_kernels = true};
+  of(AlgorithmId::symmetric_broadcast) = {.offer = offer<JointBroadcast>, .has_kernels = true};
+  of(AlgorithmId::symmetric_reduction) = {.offer = offer<JointReduction>, .has_kernels = true};
+  of(AlgorithmId::linked_reduction) = {.offer = offer<LinkedReduction>};
+  of(AlgorithmId::reduction_by_blocks) = {.make = make<ReducedCall>};
+  of(AlgorithmId::neighbours) = {.make = make_neighbours};
+  of(AlgorithmId::blocks) = {.make = make<ServedCall>};
+  return all;
+}();
 
 }  // namespace
 

@@ -20,10 +20,10 @@ struct CallHere {
 
 struct Maker {
   /// Of an algorithm that members offer each other. All but `agreed` outlives it.
-  std::unique_ptr<OfferedCall> (*offer)(const CallHere& here, const AgreedCall& agreed);
+  std::unique_ptr<OfferedCall> (*offer)(const CallHere& here, const AgreedCall& agreed) = nullptr;
   /// Of the others, but for MPI's own call. `comm` outlives it; see make_operation().
   std::unique_ptr<CollectiveOperation> (*make)(const CallHere& here, mpi::CommInfo& comm,
-                                               const Served& served);
+                                               const Served& served) = nullptr;
   /// Are these kernels that wait for each other's? A context has one such call at a time.
   bool has_kernels = false;
 };

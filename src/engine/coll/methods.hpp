@@ -33,7 +33,8 @@ struct CallShape {
   Spec spec;          ///< what encodes them, as far as members know alike
 };
 
-/// The same on all members. `seconds`: where to tell what the links take by it, or null.
+/// The method is the same on all members. `seconds`: where to put what the links take by it, or
+/// null.
 schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& shape,
                            const Context& context, double* seconds = nullptr);
 

@@ -19,7 +19,7 @@
 namespace mpress::engine {
 namespace {
 
-/// May encoding pairs pay? Nobody tells which codec a call asks for.
+/// May encoding pairs pay? Members do not tell each other which codec a call asks for.
 bool may_pay_pairs(const Job& job, const Context& context, const Operands& operands) {
   if (!operands.asked) return may_pay(job, context, context.spec().value_or(job.config.spec));
   const Gains& gains = job.collectives.most;
@@ -98,7 +98,7 @@ Routing::Routing(Job& job, const Collective& call, Form form, const Operands& op
   known.form = form;
   known.bytes = candidate.bytes;
   known.longest = candidate.longest;
-  known.is_long_enough = call.has_own_counts || candidate.bytes >= least_long(job);
+  known.is_long_enough = candidate.is_long_enough;
   known.is_short = candidate.is_short;
   known.is_reproducible = candidate.is_reproducible;
 }
@@ -264,7 +264,7 @@ bool Routing::has_reached() const { return !operands_.order() || operands_.order
 bool Routing::begin() {
   if (!selection_.is_offered()) {
     const bool is_mpis =
-        selection_.chosen() == AlgorithmId::mpi || selection_.chosen() == AlgorithmId::pairs;
+        selection_.chosen() == AlgorithmId::by_mpi || selection_.chosen() == AlgorithmId::pairs;
     if (!is_mpis && !has_reached()) return false;
     decide();
     return true;
@@ -273,7 +273,7 @@ bool Routing::begin() {
   if (making.has_kernels && JointMemories::are_busy(job_, context_)) return false;
   if (!offered_ && (making.has_kernels || has_reached())) {
     offered_ = making.offer({job_, call_, operands_, context_}, selection_.call);
-    // Those with counts of their own wait for it on the host.
+    // A call whose members have counts of their own waits for it on the host.
     follows_stream_ = !call_.has_own_counts && offered_->follow(operands_.order());
   }
   if (!offered_ || !(follows_stream_ || has_reached())) return false;
@@ -318,7 +318,7 @@ std::unique_ptr<CollectiveOperation> Routing::operation(mpi::CommInfo& comm) {
 
 void Routing::decide() {
   served_.algorithm = selection_.chosen();
-  if (served_.algorithm == AlgorithmId::mpi) return decide(Server::mpi);
+  if (served_.algorithm == AlgorithmId::by_mpi) return decide(Server::mpi);
   if (offered_) return decide(Server::mpress);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
   served_.is_blocking = form_ == Form::blocking;

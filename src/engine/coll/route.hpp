@@ -35,9 +35,10 @@ struct Candidate {
   std::shared_ptr<mpi::CommInfo> comm = nullptr;  ///< null: MPI serves it, here and now
   bool may_compress = false;                      ///< it may pay, wherever the buffers lie
   bool may_be_on_devices = false;
-  bool is_short = false;            ///< then by messages only where it is encoded
-  bool is_brief = false;            ///< short, whatever members ask for
-  bool is_reproducible = false;     ///< a reduction that mpress serves wherever it can
+  bool is_long_enough = false;   ///< for codecs; pair by pair, where members know no others' counts
+  bool is_short = false;         ///< then by messages only where it is encoded
+  bool is_brief = false;         ///< short, whatever members ask for
+  bool is_reproducible = false;  ///< a reduction that mpress serves wherever it can
   bool is_decided_at_once = false;  ///< it takes no other rank, once the context is settled
   std::size_t bytes = 0;            ///< of a block, or of all of a broadcast; 0: no rank knows all
   std::size_t longest = 0;          ///< the same of the longest block
@@ -45,7 +46,7 @@ struct Candidate {
 
 /// What those who serve a call have to know alike.
 struct Served {
-  AlgorithmId algorithm = AlgorithmId::mpi;
+  AlgorithmId algorithm = AlgorithmId::by_mpi;
   std::uint32_t tag = 0;    ///< of the blocks; the caller takes it (Context::order())
   schedule::Method method;  ///< by which they travel; of a reduction: results
   bool is_blocking = false;
@@ -70,8 +71,8 @@ void tell_unserved(const Job& job, const Operands& operands, const std::string& 
 /// mpress.
 void tell_of_immediate(const Job& job);
 
-/// What the size of a call tells. `bytes`: of a block; `all_bytes`: of a reduction, of all that a
-/// rank brings. `is_asked`: for by a call of mpress's own interface.
+/// Candidates by size alone. `bytes`: of a block; `all_bytes`: of a reduction, of a rank's whole
+/// contribution. `is_asked`: for by a call of mpress's own interface.
 Candidate candidate_by_size(const Job& job, const Collective& call, Form form, bool is_asked,
                             std::size_t bytes, std::size_t all_bytes);
 

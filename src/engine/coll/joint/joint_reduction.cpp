@@ -106,7 +106,7 @@ Answer JointReduction::accept(std::span<const std::uint64_t> told) {
 }
 
 bool JointReduction::is_brief() const {
-  return parts_.in_lines && joint::is_brief(longest_part(parts_.begins, width()), parts_.gathers);
+  return parts_.in_lines && joint::is_brief(longest_of(parts_.begins) * width(), parts_.gathers);
 }
 
 bool JointReduction::has_long_lines() const { return !memory_.is_on_host(); }

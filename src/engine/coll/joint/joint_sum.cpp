@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "coll/pieces.hpp"
 #include "gpu/joint_sum.hpp"
 #include "mpi/job/job.hpp"
 #include "trace/message.hpp"
@@ -11,14 +12,6 @@ namespace mpress::engine {
 namespace {
 
 namespace joint = gpu::joint_sum;
-
-std::size_t longest_of(std::span<const std::int64_t> begins) {
-  std::size_t longest = 0;
-  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
-    longest = std::max(longest, static_cast<std::size_t>(begins[i + 1] - begins[i]));
-  }
-  return longest;
-}
 
 /// Units of the longest part.
 std::uint32_t longest_units(std::span<const std::int64_t> begins, ElementType type) {
