@@ -98,3 +98,16 @@ def test_what_is_no_algorithm(value, said, mpi_program, mpress_run):
 
 def test_names_of_the_statistics():
     assert [name or "none" for name in trace.ALGORITHMS] == _core.algorithms()
+
+
+def test_reports_tell_why_mpi_served_calls(mpi_program, mpress_run):
+    """All ranks' calls; those that mpress served are not among them."""
+    done = mpress_run(2, mpi_program("left_to_mpi"), options=("--codec", "mpc", "--force"))
+    assert served(done) == {"MPI_Bcast": 1}
+    assert [tuple(row.values()) for row in done.report["left_to_mpi"]] == [
+        ("MPI_Allreduce", "an operation or a type that mpress does not combine", 2),
+        ("MPI_Alltoall", "an MPI_Alltoall in place", 2),
+        ("MPI_Alltoallv", "no pair is long enough", 2),
+        ("MPI_Bcast", "shorter than the threshold", 6),
+        ("MPI_Bcast", "a communicator of one rank", 2),
+    ]

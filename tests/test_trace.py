@@ -22,12 +22,16 @@ def record(
     host: str = "host",
     said: str = "",
     settings: str = "codec=mpc",
+    left: tuple[tuple[int, int, bytes], ...] = (),
 ) -> bytes:
     header = trace._HEADER.pack(
-        b"mpressR1", trace._HEADER.size, trace._ROW.size, 8, rank, 2, pid, 1_000_000_000,
+        b"mpressR1", trace._HEADER_BYTES, trace._ROW.size, 8, rank, 2, pid, 1_000_000_000,
         finished, 0, 0, host.encode(), settings.encode(), b"an MPI", b"guesses", said.encode(),
     )  # fmt: skip
-    return header + b"".join(trace._ROW.pack(*row, *(0,) * (12 - len(row))) for row in rows)
+    calls = b"".join(trace._LEFT.pack(*row) for row in left).ljust(
+        trace._HEADER_BYTES - trace._HEADER.size, b"\0"
+    )
+    return header + calls + b"".join(trace._ROW.pack(*row, *(0,) * (12 - len(row))) for row in rows)
 
 
 def key(op: int, codec: int, reason: int, direction: int, peer: int) -> int:
@@ -58,6 +62,18 @@ def test_messages_are_counted_once_and_times_everywhere(tmp_path):
     assert merged["ways"] == ways and merged["detours"] == {}
     [wait] = [row for row in merged["rows"] if row["direction"] == "complete"]
     assert wait["operation"] == "MPI_Waitall" and wait["peer"] is None
+
+
+def test_why_mpi_served_calls_is_summed_over_ranks(tmp_path):
+    """By text: its address is each rank's own. One that is not written yet is left out."""
+    bcast, allreduce = 38, 39
+    first = ((bcast | 7 << 8, 3, b"short"), (allreduce | 9 << 8, 5, b"a type"), (0, 2, b"others"))
+    second = ((allreduce | 8 << 8, 1, b"short"), (bcast | 8 << 8, 4, b"short"), (bcast, 6, b""))
+    for rank, left in enumerate((first, second)):
+        (tmp_path / f"rank-{rank}.10{rank}.rec").write_bytes(record(rank, [], left=left))
+    found = [tuple(row.values()) for row in trace.merge(tmp_path)["left_to_mpi"]]
+    assert found == [("MPI_Allreduce", "a type", 5), ("MPI_Allreduce", "short", 1),
+                     ("MPI_Bcast", "short", 7), ("several", "others", 2)]  # fmt: skip
 
 
 def test_what_became_of_messages_on_gpus(tmp_path):

@@ -79,6 +79,9 @@ ALGORITHMS = (
 """Of collective calls: as ``src/schedule/algorithms.hpp`` has them."""
 
 _HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s4352s4096s")
+_LEFT = struct.Struct("<QQ112s")
+_LEFT_CAPACITY = 64
+_HEADER_BYTES = _HEADER.size + _LEFT_CAPACITY * _LEFT.size
 _ROW = struct.Struct("<12Q")
 _COUNTS = ("messages", "raw_bytes", "wire_bytes")
 _SECONDS = ("encode_seconds", "decode_seconds", "wait_seconds")
@@ -105,6 +108,7 @@ class Record:
     started_ns: int
     finished_ns: int
     rows: list[dict[str, Any]]
+    left_to_mpi: list[dict[str, Any]]
 
 
 def text_of(raw: bytes) -> str:
@@ -152,11 +156,11 @@ def read_record(path: str | Path) -> Record:
     Raises RecordError where the file is no record of this version.
     """
     data = Path(path).read_bytes()
-    if len(data) < _HEADER.size or not data.startswith(b"mpressR1"):
+    if len(data) < _HEADER_BYTES or not data.startswith(b"mpressR1"):
         raise RecordError(f"{path}: not an mpress record")
     (_, header_bytes, row_bytes, capacity, rank, size, pid, started, finished, simulated, aware,
      host, settings, mpi, profile, said) = _HEADER.unpack_from(data)  # fmt: skip
-    if header_bytes != _HEADER.size or row_bytes != _ROW.size:
+    if header_bytes != _HEADER_BYTES or row_bytes != _ROW.size:
         raise RecordError(f"{path}: a record of another version of mpress")
     whole = min(capacity, (len(data) - header_bytes) // row_bytes)
     table = memoryview(data)[header_bytes : header_bytes + whole * row_bytes].cast("Q")
@@ -167,7 +171,16 @@ def read_record(path: str | Path) -> Record:
     ]
     texts = (text_of(host), text_of(settings), text_of(mpi), text_of(profile))
     return Record(rank, size, pid, *texts, text_of(said).splitlines(), bool(simulated),
-                  bool(aware), started, finished, rows)  # fmt: skip
+                  bool(aware), started, finished, rows, _left_to_mpi(data))  # fmt: skip
+
+
+def _left_to_mpi(data: bytes) -> list[dict[str, Any]]:
+    table = _LEFT.iter_unpack(data[_HEADER.size : _HEADER_BYTES])
+    return [
+        {"operation": OPERATIONS[key & 0x7F] or "several", "reason": text_of(why), "calls": calls}
+        for key, calls, why in table
+        if calls and why[0]
+    ]
 
 
 @cache
@@ -234,6 +247,20 @@ def _sent_by(rows: list[dict[str, Any]], name: str) -> dict[str, dict[str, int]]
     return dict(sums)
 
 
+def _summed_left(records: list[Record]) -> list[dict[str, Any]]:
+    """By operation; of each, the reasons of most calls first."""
+    sums: dict[tuple[str, str], int] = defaultdict(int)
+    for record in records:
+        for left in record.left_to_mpi:
+            sums[left["operation"], left["reason"]] += left["calls"]
+    return [
+        {"operation": operation, "reason": reason, "calls": calls}
+        for (operation, reason), calls in sorted(
+            sums.items(), key=lambda item: (item[0][0], -item[1], item[0][1])
+        )
+    ]
+
+
 def _ways(rows: list[dict[str, Any]], hosts: dict[int, str]) -> list[dict[str, Any]]:
     """What ranks received, by kind of peer, memory, way and whether it was compressed: `seconds`
     are those from a message's header to its end, where its data followed that; else 0."""
@@ -295,7 +322,8 @@ def merge(directory: str | Path) -> dict[str, Any]:
     ``accuracy`` has the greatest error that results may have: ``error_bound``, 0 where nothing was
     lost and None where no bound held, and ``measured_error``, None where none was measured.
     ``ways`` tells how messages travelled, as receivers counted them, ``detours`` why messages in
-    memory of GPUs took no shorter way, and ``said`` what ranks said on standard error.
+    memory of GPUs took no shorter way, ``left_to_mpi`` why MPI served collective calls (of all
+    ranks), and ``said`` what ranks said on standard error.
     ``ranks[i]["finished"]`` is false for a rank that never reached MPI_Finalize;
     ``unreadable_records`` says which records could not be read, and why.
     """
@@ -315,6 +343,7 @@ def merge(directory: str | Path) -> dict[str, Any]:
         "left_raw": _sent_by(rows, "reason"),
         "ways": _ways(rows, {record.rank: record.host for record in records}),
         "detours": _sent_by(rows, "detour"),
+        "left_to_mpi": _summed_left(records),
         "said": [{"rank": r.rank, "text": text} for r in records for text in r.said],
         "ranks": [
             {

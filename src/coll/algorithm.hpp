@@ -12,6 +12,13 @@ namespace mpress::engine {
 using WhyNot = const char*;
 /// The reason of an algorithm that is meant for other operations.
 inline constexpr char other_kind[] = "serves other calls";
+inline constexpr char not_combined[] = "an operation or a type that mpress does not combine";
+inline constexpr char does_not_pay[] = "compression does not pay";
+
+/// Why blocks that lie in host memory are not encoded.
+inline WhyNot why_raw(bool is_long_enough) {
+  return is_long_enough ? does_not_pay : "shorter than the threshold";
+}
 
 /// Words that each member tells the others of a call that is offered.
 inline constexpr std::size_t offer_words = 6;

@@ -4,12 +4,16 @@ namespace mpress::engine {
 
 void Selection::choose(AlgorithmId first) {
   chosen_ = first_that_applies(call, first);
-  while (is_offered() && !attempts().next()) chosen_ = first_that_applies(call, next(chosen_));
+  while (is_offered() && !attempts().next()) {
+    is_refused_ = true;
+    chosen_ = first_that_applies(call, next(chosen_));
+  }
 }
 
 bool Selection::conclude(Answer answer) {
   attempts().note(answer);
   if (answer == Answer::accepted) return true;
+  is_refused_ = true;
   choose(next(chosen_));
   return false;
 }
@@ -17,6 +21,17 @@ bool Selection::conclude(Answer answer) {
 void Selection::encode() {
   call.encodes = true;
   choose(next(chosen_));
+}
+
+/// The last one in the table has the fewest conditions.
+WhyNot Selection::why_by_mpi() const {
+  if (is_refused_) return "a member's GPU or buffer could not take part";
+  WhyNot why = other_kind;
+  for (AlgorithmId id{}; id != AlgorithmId::by_mpi; id = next(id)) {
+    const WhyNot found = algorithm(id).why_not(call);
+    if (found && found != other_kind) why = found;
+  }
+  return why;
 }
 
 }  // namespace mpress::engine

@@ -66,12 +66,16 @@ class Selection {
   /// A member would rather encode its contribution: chooses an algorithm of blocks.
   void encode();
 
+  /// Where by_mpi is chosen: why no other was.
+  WhyNot why_by_mpi() const;
+
  private:
   void choose(AlgorithmId first);
   Attempts& attempts() { return attempts_[static_cast<std::size_t>(chosen_)]; }
 
   AttemptsOfTeam& attempts_;
   AlgorithmId chosen_ = AlgorithmId::by_mpi;
+  bool is_refused_ = false;  ///< at this call or before it
 };
 
 }  // namespace mpress::engine

@@ -101,23 +101,29 @@ Operands described(Job* job, Form form, A... arguments) {
   return operands;
 }
 
-/// May mpress serve it, as far as the call's name and MPI_Init tell?
-bool may_be_served(const Job* job, const engine::Collective& call) {
+/// May mpress serve it, as far as the call's name and MPI_Init tell? Counts it where not.
+bool may_be_served(Job* job, const engine::Collective& call) {
   if (call.op == trace::Op::count_ || !job) return false;
   const bool is_asked =
       engine::Asking::innermost() && (call.reduces || job->collectives.most.any());
-  return job->collectives.any() || is_asked ||
-         (call.family == Family::neighbor && engine::has_isomorphic_graphs()) ||
-         (call.reduces && engine::may_be_reproducible(*job));
+  if (job->collectives.any() || is_asked ||
+      (call.family == Family::neighbor && engine::has_isomorphic_graphs()) ||
+      (call.reduces && engine::may_be_reproducible(*job))) {
+    return true;
+  }
+  job->record.leave(call.op, engine::does_not_pay);
+  return false;
 }
 
 /// The same of one that does not block. Where no such call can be, it is told of a reduction.
-bool may_be_served_later(const Job* job, const engine::Collective& call) {
+bool may_be_served_later(Job* job, const engine::Collective& call) {
   if (!may_be_served(job, call)) return false;
   if (job->collectives.immediate) return true;
   const engine::Asked* const asked = engine::Asking::innermost();
   if ((asked && asked->spec) || job->config.force) engine::tell_of_immediate(*job);
-  return call.reduces && engine::may_be_reproducible(*job);
+  if (call.reduces && engine::may_be_reproducible(*job)) return true;
+  job->record.leave(call.op, engine::nothing_proceeds);
+  return false;
 }
 
 /// The communicator of a call that the program's promise of its graph has mpress serve. Where a

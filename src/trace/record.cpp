@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <span>
 
 #include "trace/message.hpp"
 
@@ -58,6 +59,7 @@ bool Record::open(const std::string& path) {
   header->pid = static_cast<std::uint32_t>(::getpid());
   ::gethostname(header->host, sizeof header->host - 1);
   std::memcpy(header->magic, "mpressR1", 8);
+  std::strcpy(header->left[left_capacity - 1].why, "reasons for which the record has no room");
   rows_ = reinterpret_cast<Row*>(static_cast<char*>(memory) + sizeof(RecordHeader));
   header_ = header;
   keep_what_is_said(header->said);
@@ -82,6 +84,21 @@ Row& Record::row(const Key& key) {
     }
   }
   return rows_[row_capacity - 1];
+}
+
+void Record::leave(Op op, const char* why) { add(left(op, why).calls, 1); }
+
+LeftCalls& Record::left(Op op, const char* why) {
+  const auto key = static_cast<std::uint64_t>(op) | reinterpret_cast<std::uintptr_t>(why) << 8;
+  for (LeftCalls& calls : std::span(header_->left).first(left_capacity - 1)) {
+    std::uint64_t found = calls.key.load(std::memory_order_relaxed);
+    if (found == 0 && calls.key.compare_exchange_strong(found, key)) {
+      std::strncpy(calls.why, why, sizeof calls.why - 1);
+      return calls;
+    }
+    if (found == key) return calls;
+  }
+  return header_->left[left_capacity - 1];
 }
 
 /// Bits of doubles that are not below 0 are in their order; NaNs are beyond.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -167,6 +168,15 @@ struct Row {
 };
 static_assert(sizeof(Row) == 96);
 
+/// Collective calls of one operation that MPI served for one reason.
+struct LeftCalls {
+  std::atomic<std::uint64_t> key;  ///< op | address of the reason in this process << 8; 0: unused
+  std::atomic<std::uint64_t> calls;
+  char why[112];  ///< empty until it has been written
+};
+static_assert(sizeof(LeftCalls) == 128);
+inline constexpr std::size_t left_capacity = 64;
+
 struct RecordHeader {
   char magic[8];  ///< "mpressR1"
   std::uint32_t header_bytes;
@@ -180,10 +190,11 @@ struct RecordHeader {
   std::uint32_t simulated_link;            ///< 1: paced
   std::uint32_t gpu_aware;                 ///< 1: MPI takes memory of devices
   char host[64];
-  char settings[384];  ///< agreed_settings()
-  char mpi[128];       ///< the MPI library's own name of itself
-  char profile[4352];  ///< what the policy goes by: a path of any length, and a date
-  char said[4096];     ///< what this process said on standard error, a line each
+  char settings[384];             ///< agreed_settings()
+  char mpi[128];                  ///< the MPI library's own name of itself
+  char profile[4352];             ///< what the policy goes by: a path of any length, and a date
+  char said[4096];                ///< what this process said on standard error, a line each
+  LeftCalls left[left_capacity];  ///< the last one, of no operation, has what finds no room
 };
 static_assert(sizeof(RecordHeader) % 8 == 0);
 
@@ -199,9 +210,14 @@ class Record {
   /// The row of a key, made at its first use. When the table is full the last row takes the rest.
   Row& row(const Key& key);
 
+  /// Counts a collective call that MPI serves, and why: a literal, by whose address it is found.
+  void leave(Op op, const char* why);
+
   bool is_open() const { return header_ != nullptr; }
 
  private:
+  LeftCalls& left(Op op, const char* why);
+
   RecordHeader* header_ = nullptr;
   Row* rows_ = nullptr;
 };

@@ -259,6 +259,36 @@ void refusals_are_kept() {
   CHECK((chosen == std::vector{move, move, AlgorithmId::blocks, move}));
 }
 
+/// Reports tell one reason: that of the algorithm with the fewest conditions, or a refusal.
+void reasons_for_mpi() {
+  const auto why = [](const AgreedCall& call, bool is_refused) -> std::string_view {
+    engine::AttemptsOfTeam attempts;
+    engine::Selection selection(attempts);
+    selection.call = call;
+    selection.begin();
+    if (is_refused) CHECK(selection.is_offered() && !selection.conclude(Answer::never));
+    CHECK(selection.chosen() == AlgorithmId::by_mpi);
+    return selection.why_by_mpi();
+  };
+  AgreedCall call;
+  call.call = engine::collectives::allreduce;
+  call.team = {.ranks = 4,
+               .has_shared_memory = true,
+               .may_see_devices = true,
+               .may_have_kernels = true,
+               .most_offered = engine::offer_words};
+  call.reduction = engine::ReductionShape{codec::Combine::sum, ElementType::f32, 16, 1};
+  CHECK(why(call, false) == engine::does_not_pay);
+  call.is_long_enough = false;
+  CHECK(why(call, false) == "shorter than the threshold");
+  call.on_devices = call.is_short = true;
+  CHECK(why(call, true) == "a member's GPU or buffer could not take part");
+  call.team.hosts = 2;
+  CHECK(why(call, false) == "too short for messages");
+  call = {.call = engine::collectives::alltoallv, .team = call.team};
+  CHECK(why(call, false) == engine::does_not_pay);
+}
+
 void table_is_complete() {
   for (std::size_t i = 0; i < engine::algorithms().size(); ++i) {
     const bool may_be_offered = i <= static_cast<std::size_t>(engine::last_offered);
@@ -279,6 +309,7 @@ int main() {
   has_no_memory();
   refused_less_and_less_often();
   refusals_are_kept();
+  reasons_for_mpi();
   table_is_complete();
   return check::failures != 0;
 }

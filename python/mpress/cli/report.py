@@ -56,6 +56,8 @@ def report(
         print_table(console, _operations(others, by_peer))
     if collective:
         print_table(console, _collectives(collective))
+    if document.get("left_to_mpi"):
+        print_table(console, _left_to_mpi(document["left_to_mpi"]))
     if document.get("accuracy"):
         print_table(console, _accuracy(document["accuracy"]))
     if document["left_raw"]:
@@ -195,6 +197,13 @@ def _collectives(rows: list[dict[str, Any]]) -> Table:
                 f"{sums['messages']:.0f}",
                 *_bytes_and_codec(sums),
             )
+    return table
+
+
+def _left_to_mpi(rows: list[dict[str, Any]]) -> Table:
+    table = make_table("collective calls that MPI served", "operation", ("calls", "reason"))
+    for row in rows:
+        table.add_row(row["operation"], str(row["calls"]), row["reason"])
     return table
 
 

@@ -17,7 +17,7 @@ const Algorithm blocks{"blocks",
 
 const Algorithm pairs{"long pairs", [](const AgreedCall& call) -> WhyNot {
                         if (!call.call.has_own_counts) return other_kind;
-                        return call.encodes_pairs ? nullptr : "compression does not pay";
+                        return call.encodes_pairs ? nullptr : does_not_pay;
                       }};
 
 const Algorithm by_mpi{"mpi", [](const AgreedCall&) -> WhyNot { return nullptr; }};

@@ -31,9 +31,7 @@ inline WhyNot why_no_offer(const AgreedCall& call, std::size_t most) {
 
 /// Why no messages of mpress's serve all of a call; null: they may.
 inline WhyNot why_no_blocks(const AgreedCall& call) {
-  if (!call.encodes && !call.on_devices) {
-    return call.is_long_enough ? "compression does not pay" : "shorter than the threshold";
-  }
+  if (!call.encodes && !call.on_devices) return why_raw(call.is_long_enough);
   if (call.is_short && !call.encodes) return "too short for messages";
   return nullptr;
 }

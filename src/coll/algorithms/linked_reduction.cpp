@@ -11,7 +11,7 @@ WhyNot why_not(const AgreedCall& call) {
   if (const WhyNot why = why_no_kernels(call)) return why;
   if (const WhyNot why = why_no_blocks(call)) return why;
   if (!call.team.is_linked()) return "members' GPUs do not reach each other";
-  if (!call.reduction) return "an operation or a type that mpress does not combine";
+  if (!call.reduction) return not_combined;
   if (const WhyNot why = why_no_offer(call, gpu::Queue::most_inputs)) return why;
   return linked_shots_of(call) == policy::Shots::none ? "too long" : nullptr;
 }

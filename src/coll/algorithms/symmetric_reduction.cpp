@@ -66,7 +66,7 @@ std::vector<std::int64_t> rows_of(const AgreedCall& call, bool is_short) {
 WhyNot why_not(const AgreedCall& call) {
   if (!call.call.reduces) return other_kind;
   if (const WhyNot why = why_no_kernels(call)) return why;
-  if (!call.reduction) return "an operation or a type that mpress does not combine";
+  if (!call.reduction) return not_combined;
   if (const WhyNot why = why_no_offer(call, joint::most_members)) return why;
   std::vector<std::uint64_t> begins;
   if (call.call.family == Family::reduce_scatter) begins = parts_of(call);

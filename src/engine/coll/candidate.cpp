@@ -68,7 +68,7 @@ bool may_be_made(const Job& job, const mpi::CommInfo& comm) {
 
 }  // namespace
 
-void tell_unserved(const Job& job, const Operands& operands, const std::string& why) {
+void tell_unserved(const Job& job, const Operands& operands, const char* why) {
   static std::atomic<bool> has_told{false};
   const auto comm = mpi::comm_info(operands.comm);
   const bool is_first = comm && !comm->world_ranks.empty() && comm->world_ranks[0] == job.rank;
@@ -120,7 +120,13 @@ Candidate candidate_by_size(const Job& job, const Collective& call, Form form, b
 }
 
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
-  if (!operands.known || job.config.is_disabled(call.family)) return {};
+  const auto by_mpi = [&](const char* why) {
+    job.record.leave(call.op, why);
+    return Candidate{};
+  };
+  constexpr char is_wrong[] = "arguments that MPI does not take";
+  if (!operands.known) return by_mpi("an inter-communicator, or arguments that MPI does not take");
+  if (job.config.is_disabled(call.family)) return by_mpi("switched off");
   const bool is_kept = is_reproducible(job, call, operands);
   if (is_kept && !job.chunks.is_open()) {
     tell_unserved(job, operands, "without chunks mpress serves no collective calls");
@@ -128,10 +134,12 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   // A rank that blocks in MPI could not send what another's MPI_Wait needs.
   if (form != Form::blocking && !job.collectives.immediate) {
     if (is_kept) tell_unserved(job, operands, "it does not block, and there is no progress thread");
-    return {};
+    return by_mpi(nothing_proceeds);
   }
   // In place, where every rank says so.
-  if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
+  if (call.family == Family::alltoall && operands.receive.reads.number() > 0) {
+    return by_mpi("an MPI_Alltoall in place");
+  }
   const std::size_t all_bytes = call.reduces ? reduced_bytes(operands) : 0;
   BlockBytes blocks;
   if (call.reduces) {
@@ -148,14 +156,17 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   const bool is_compared = call.reduces && operands.asked && all_bytes > 0 &&
                            found.is_long_enough && job.chunks.is_open();
   if (!found.may_compress && !found.may_be_on_devices && !found.is_reproducible && !is_compared) {
-    return {};
+    return by_mpi(call.reduces && all_bytes == 0 ? not_combined : why_raw(found.is_long_enough));
   }
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
-  if (!is_sound(operands)) return {};
+  if (!is_sound(operands)) return by_mpi(is_wrong);
   auto comm = mpi::comm_info(operands.comm);
-  if (!comm || !job.contexts.may_have(*comm)) return {};
+  if (comm && comm->world_ranks.size() == 1) return by_mpi("a communicator of one rank");
+  if (!comm || !job.contexts.may_have(*comm)) {
+    return by_mpi("its communicator has ranks to which mpress has no messages");
+  }
   const auto size = static_cast<int>(comm->world_ranks.size());
-  if (operands.root < 0 || operands.root >= size) return {};  // MPI tells what is wrong
+  if (operands.root < 0 || operands.root >= size) return by_mpi(is_wrong);
   found.is_brief = found.is_short && !found.is_long_enough && !found.is_reproducible;
   // Where no mode is told, and no tag is kept.
   found.is_decided_at_once =
@@ -163,16 +174,17 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   // MPI's part would be on the private communicator.
   if (operands.topology && form == Form::immediate && !found.is_decided_at_once &&
       !job.collectives.keeps_topologies) {
-    return {};
+    return by_mpi("a neighbourhood, under an MPI that duplicates none without blocking");
   }
   // MPI's part is begun at once, as long as all know how.
+  constexpr char is_first[] = "the communicator's first one does not block";
   if (found.is_decided_at_once && form == Form::immediate && !job.contexts.is_settled(*comm)) {
-    return {};
+    return by_mpi(is_first);
   }
   if (form == Form::immediate && !may_be_made(job, *comm)) {
-    if (is_kept) tell_unserved(job, operands, "the communicator's first one does not block");
+    if (is_kept) tell_unserved(job, operands, is_first);
     if (operands.asked && operands.asked->spec) tell_of_immediate(job);
-    return {};
+    return by_mpi(is_first);
   }
   found.comm = std::move(comm);
   return found;

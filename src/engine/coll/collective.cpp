@@ -17,6 +17,15 @@ namespace {
 
 using Server = Routing::Server;
 
+/// Of this rank; empty, and counted, where MPI serves them all.
+std::optional<LongPairs> long_pairs(Job& job, const Collective& call, const Context& context,
+                                    const Operands& operands) {
+  LongPairs found(job, context, operands);
+  if (found.any()) return found;
+  job.record.leave(call.op, "no pair is long enough");
+  return std::nullopt;
+}
+
 void wait_for(Job& job, Routing& routing, Context& context) {
   job.progress.wait_until([&] { return routing.advance(); });
   routing.pass();
@@ -72,8 +81,8 @@ bool ImmediateCall::decide() {
   if (server == Server::failed) fail(routing_.failure());
   if (server == Server::mpress) blocks_ = routing_.operation(*comm_);
   if (server == Server::both) {
-    LongPairs pairs(job_, context_, kept_->operands());
-    if (pairs.any()) prepare_pairs(routing_.served(), std::move(pairs), context_.comm());
+    auto pairs = long_pairs(job_, call_, context_, kept_->operands());
+    if (pairs) prepare_pairs(routing_.served(), std::move(*pairs), context_.comm());
   }
   if (is_mpis) {
     mpi_part_.begin_privately(*kept_, context_.comm());
@@ -202,7 +211,7 @@ int await_streams(Job& job, const Operands& operands) {
 std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
                                     std::unique_ptr<PairwiseCall>& begun) {
   const Candidate candidate = look_at(job, call, Form::blocking, operands);
-  if (!candidate.comm || is_too_brief(candidate)) return std::nullopt;
+  if (!candidate.comm || is_too_brief(job, call, candidate)) return std::nullopt;
   Context& context = context_of(job, candidate, Form::blocking);
   if (is_left_to_mpi(job, call, operands, candidate, context)) return std::nullopt;
   if (call.has_own_counts) {
@@ -211,10 +220,10 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
     return serve_in_stream(job, call, operands, candidate, context);
   }
   const auto begin_pairs = [&](const Served& served) {
-    LongPairs pairs(job, context, operands);
-    if (!pairs.any()) return;
+    auto pairs = long_pairs(job, call, context, operands);
+    if (!pairs) return;
     begun = std::make_unique<PairwiseCall>(job, call, operands, candidate.comm, context, served,
-                                           std::move(pairs));
+                                           std::move(*pairs));
   };
   if (may_decide_now(candidate, context)) {
     if (const auto served = decide_now(job, call, operands, context)) begin_pairs(*served);
@@ -254,9 +263,9 @@ std::optional<PairsToBegin> find_pairs(Job& job, const Collective& call, const C
     if (routing.server() == Server::both) served = routing.served();
   }
   if (!served) return std::nullopt;
-  LongPairs pairs(job, context, operands);
-  if (!pairs.any()) return std::nullopt;
-  return PairsToBegin{std::move(pairs), *served};
+  auto pairs = long_pairs(job, call, context, operands);
+  if (!pairs) return std::nullopt;
+  return PairsToBegin{std::move(*pairs), *served};
 }
 
 int begin_pairwise(Job& job, const Collective& call, const Candidate& candidate, PairsToBegin found,
@@ -279,8 +288,8 @@ std::optional<int> make_collective(Job& job, const Collective& call, const Candi
   if (routing.server() == Server::failed) return candidate.comm->raise(routing.failure());
   std::optional<LongPairs> pairs;
   if (routing.server() == Server::both) {
-    pairs.emplace(job, context, kept->operands());
-    if (!pairs->any()) return std::nullopt;
+    pairs = long_pairs(job, call, context, kept->operands());
+    if (!pairs) return std::nullopt;
   }
   auto made = std::make_shared<PersistentCall>(job, call, candidate, context, std::move(kept),
                                                routing.served());

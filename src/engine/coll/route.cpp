@@ -54,29 +54,37 @@ bool may_decide_now(const Candidate& candidate, Context& context) {
   return candidate.is_decided_at_once && context.is_settled() && context.order().is_idle();
 }
 
-std::optional<Served> decide_now(const Job& job, const Collective& call, const Operands& operands,
+std::optional<Served> decide_now(Job& job, const Collective& call, const Operands& operands,
                                  Context& context) {
-  if (!context.is_ready() || !may_pay_pairs(job, context, operands)) return std::nullopt;
+  const char* const why = context.is_ready() ? does_not_pay : context.why_not();
+  if (!context.is_ready() || !may_pay_pairs(job, context, operands)) {
+    job.record.leave(call.op, why);
+    return std::nullopt;
+  }
   return Served{AlgorithmId::pairs, context.order().next_tag(),
                 LongPairs::method(schedule_op(call))};
 }
 
-bool is_too_brief(const Candidate& candidate) {
+bool is_too_brief(Job& job, const Collective& call, const Candidate& candidate) {
   constexpr unsigned few = 32;
   mpi::CommInfo& comm = *candidate.comm;
   if (!candidate.is_brief || comm.comm == MPI_COMM_WORLD || comm.attached()) return false;
-  return comm.short_sums.fetch_add(1, std::memory_order_relaxed) < few;
+  if (comm.short_sums.fetch_add(1, std::memory_order_relaxed) >= few) return false;
+  job.record.leave(call.op, "one of its communicator's first short sums");
+  return true;
 }
 
 bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,
                     const Candidate& candidate, Context& context) {
   if (!candidate.is_short || candidate.may_compress || candidate.is_reproducible) return false;
   if (!context.is_settled() || !context.is_ready() || !context.order().is_idle()) return false;
-  if (!may_see_devices(job, context)) return true;
-  Context::Mode& mode = context.mode(call.reduces, candidate.bytes);
-  if (mode.has_devices || tells_mode(mode.calls + 1)) return false;
-  ++mode.calls;
-  note_devices(job, operands, mode);
+  if (may_see_devices(job, context)) {
+    Context::Mode& mode = context.mode(call.reduces, candidate.bytes);
+    if (mode.has_devices || tells_mode(mode.calls + 1)) return false;
+    ++mode.calls;
+    note_devices(job, operands, mode);
+  }
+  job.record.leave(call.op, why_raw(candidate.is_long_enough));
   return true;
 }
 
@@ -164,8 +172,7 @@ void Routing::consider() {
     return decide(Server::failed);
   }
   if (!context_.is_ready()) {
-    if (selection_.call.is_reproducible) tell_unserved(job_, operands_, context_.why_not());
-    return decide(Server::mpi);
+    return leave_to_mpi(context_.why_not());
   }
   selection_.call.team = facts_of(job_, context_);
   spec_ = context_.spec().value_or(job_.config.spec);
@@ -240,10 +247,7 @@ void Routing::agree() {
   context_.set_between_devices(link::kind_at(agreement_->result()[2]));
   selection_.call.team = facts_of(job_, context_);
   if (agreement_->result()[1] != 0) {
-    if (selection_.call.is_reproducible) {
-      tell_unserved(job_, operands_, "there are too many persistent ones");
-    }
-    return decide(Server::mpi);
+    return leave_to_mpi("there are too many persistent ones");
   }
   choose();
 }
@@ -318,7 +322,7 @@ std::unique_ptr<CollectiveOperation> Routing::operation(mpi::CommInfo& comm) {
 
 void Routing::decide() {
   served_.algorithm = selection_.chosen();
-  if (served_.algorithm == AlgorithmId::by_mpi) return decide(Server::mpi);
+  if (served_.algorithm == AlgorithmId::by_mpi) return leave_to_mpi(selection_.why_by_mpi());
   if (offered_) return decide(Server::mpress);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
   served_.is_blocking = form_ == Form::blocking;
@@ -326,6 +330,12 @@ void Routing::decide() {
   served_.method = is_by_pairs || operands_.topology ? LongPairs::method(schedule_op(call_))
                                                      : method(selection_.call.encodes);
   decide(is_by_pairs ? Server::both : Server::mpress);
+}
+
+void Routing::leave_to_mpi(const char* why) {
+  if (selection_.call.is_reproducible) tell_unserved(job_, operands_, why);
+  job_.record.leave(call_.op, why);
+  decide(Server::mpi);
 }
 
 void Routing::decide(Server server) {

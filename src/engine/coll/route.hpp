@@ -55,6 +55,10 @@ struct Served {
   bool encodes = false;
 };
 
+/// Why MPI serves a call that does not block, where no such call is mpress's.
+inline constexpr char nothing_proceeds[] =
+    "it does not block, and nothing lets mpress proceed meanwhile";
+
 /// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.
 std::size_t least_long(const Job& job);
 
@@ -65,7 +69,7 @@ bool may_have_kernels(const Config& config);
 bool may_be_reproducible(const Job& job);
 
 /// Says once that a reduction does not have what was asked for; the first member does.
-void tell_unserved(const Job& job, const Operands& operands, const std::string& why);
+void tell_unserved(const Job& job, const Operands& operands, const char* why);
 
 /// Says once, by the first rank, why MPI serves a call that does not block, and that asks for
 /// mpress.
@@ -79,7 +83,7 @@ Candidate candidate_by_size(const Job& job, const Collective& call, Form form, b
 /// By a codec, and by who shares a host, as all members have agreed.
 bool may_pay(const Job& job, const Context& context, const Spec& spec);
 
-/// Local: no other rank is asked, and nothing begins.
+/// Local: no other rank is asked, and nothing begins. Counts a call that MPI serves.
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);
 
 /// The context of such a call's communicator, whose making begins where it has none. A call that
@@ -87,15 +91,15 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
 Context& context_of(Job& job, const Candidate& candidate, Form form);
 
 /// Of a call that is decided at once, where that takes no turn either: how its long pairs travel;
-/// empty where MPI serves all of it. Only if may_decide_now().
+/// empty, and counted, where MPI serves all of it. Only if may_decide_now().
 bool may_decide_now(const Candidate& candidate, Context& context);
-std::optional<Served> decide_now(const Job& job, const Collective& call, const Operands& operands,
+std::optional<Served> decide_now(Job& job, const Collective& call, const Operands& operands,
                                  Context& context);
 
 /// Is it one of the first short sums on a communicator that has no context? To make one takes a
 /// communicator of MPI's, of which there are some two thousand: a program may have as many for a
 /// few sums each. Then this counts it, as all members do, and MPI serves it.
-bool is_too_brief(const Candidate& candidate);
+bool is_too_brief(Job& job, const Collective& call, const Candidate& candidate);
 
 /// Is it a short one that MPI serves, as all members know without taking a turn? Then this counts
 /// it.
@@ -166,6 +170,7 @@ class Routing {
   schedule::Method method(bool compresses) const;
   void accept();
   void decide();
+  void leave_to_mpi(const char* why);
   void decide(Server server);
 
   Job& job_;

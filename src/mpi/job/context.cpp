@@ -155,15 +155,15 @@ void Context::decide() {
   const std::uint64_t tags = mpi::tags_of_world();
   tags_ = tags - Agreements::tags - CallOrder::tags;
   const bool is_shared = is_true_for_all(Fact::has_board);
-  if (board_ && (!is_shared || !why_not_.empty())) {
+  if (board_ && (!is_shared || why_not_)) {
     all_.hosts_.free_board(std::exchange(board_, nullptr));
   }
-  if (why_not_.empty()) {
+  if (!why_not_) {
     const int first_tag = first_block_tag() + static_cast<int>(CallOrder::tags);
     agreements_ = std::make_shared<Agreements>(all_.hosts_, all_.peek_, comm_, first_tag, members_,
                                                rank_, board_, highest_[Fact::key]);
   }
-  state_.store(why_not_.empty() ? State::ready : State::refused, std::memory_order_release);
+  state_.store(why_not_ ? State::refused : State::ready, std::memory_order_release);
 }
 
 bool Context::advance() {

@@ -101,8 +101,8 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
 
   // Once it is decided:
 
-  /// Why it was refused, for a report.
-  const std::string& why_not() const { return why_not_; }
+  /// Why it was refused, for a report: a literal. Null where it was not.
+  const char* why_not() const { return why_not_; }
 
   /// Private to mpress, with the members' ranks; returns errors. MPI_COMM_NULL where MPI could not
   /// make it. A call that MPI has to serve after all is issued here, in the order of calls.
@@ -238,7 +238,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   int rank_ = 0;
   std::atomic<State> state_{State::duplicating};
   std::atomic<bool> is_advanced_{false};
-  std::string why_not_;
+  const char* why_not_ = nullptr;
   Facts own_, lowest_, highest_;
   std::array<std::uint64_t, 2 * fact_count> exchanged_{};
   MPI_Comm comm_ = MPI_COMM_NULL;
