@@ -87,7 +87,7 @@ void Communicators::make(int comm) {
       }
   }
   MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-  if (!own.inter() && random.chance(50)) {
+  if (own.hinted()) {
     choose_codec(made, Random(mix(plan.seed, static_cast<std::uint64_t>(rank_))));
   }
   int rank = -1;

@@ -42,6 +42,7 @@ Execution::Execution(const Settings& settings, int rank, const Round& round, Com
       ledger_(ledger),
       operations_(round.calls.size()),
       outcomes_(round.calls.size()),
+      running_(round.collectives.size()),
       pool_receives_(round.pools.size()) {
   if (settings.devices) place_buffers();
 }
@@ -96,6 +97,8 @@ void Execution::act(const Action& action) {
     case Action::Kind::complete: complete(action); break;
     case Action::Kind::peek: peek(action); break;
     case Action::Kind::barrier: must(MPI_Barrier(comms_.handle(action.comm)), "MPI_Barrier"); break;
+    case Action::Kind::collective: collective(action); break;
+    case Action::Kind::end_collectives: end_collectives(action); break;
     case Action::Kind::free_comm: comms_.free(action.comm); break;
   }
 }

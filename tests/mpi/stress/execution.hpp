@@ -70,6 +70,14 @@ class Execution {
     MPI_Count bytes;
   };
   class Completion;
+  /// A collective call.
+  struct Running {
+    Memory in, out;
+    std::unique_ptr<Layout> layout;  ///< of `out`; null: without gaps
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::vector<std::byte> expected;  ///< in `out`
+  };
 
   const Call& call(int c) const { return round_.calls[static_cast<std::size_t>(c)]; }
   const Message& message(int m) const { return round_.messages[static_cast<std::size_t>(m)]; }
@@ -94,6 +102,15 @@ class Execution {
   void race(int c);
   void peek(const Action& action);
   void complete(const Action& action);
+
+  // collectives.cpp
+  void collective(const Action& action);
+  void broadcast(const Collective& call, Running& running);
+  void reduce(const Collective& call, Running& running);
+  void exchange(const Collective& call, Running& running);
+  void exchange_with_neighbours(const Collective& call, Running& running);
+  void end_collectives(const Action& action);
+  void check_collective(int number);
 
   void place_buffers();
   void prepare(int c);
@@ -125,6 +142,7 @@ class Execution {
   Ledger& ledger_;
   std::vector<Operation> operations_;
   std::vector<Outcome> outcomes_;
+  std::vector<Running> running_;
   std::vector<std::vector<int>> pool_receives_;  ///< in the order they were posted
   std::vector<Seen> seen_;
 };

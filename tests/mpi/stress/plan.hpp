@@ -37,6 +37,7 @@ enum class Family : std::uint8_t {
   null,
   large,
   shared,
+  collectives,
   count_
 };
 const char* name_of(Family family);
@@ -79,6 +80,8 @@ struct Comm {
 
   bool shared() const { return kind == Kind::world; }  ///< by all threads
   bool inter() const { return !remote.empty(); }
+  /// Its members give it hints, each its own: then it has no reductions.
+  bool hinted() const { return creation > 1 && !inter() && mix(seed, 1) % 2 == 0; }
   bool has(int rank) const;
   /// How `rank` is called by those who talk to it.
   int rank_of(int rank) const;
@@ -176,6 +179,29 @@ struct Pool {
   std::vector<int> messages;
 };
 
+/// A collective call of all members, on a communicator that is its stream's alone.
+struct Collective {
+  enum class Kind : std::uint8_t {
+    bcast,
+    allreduce,
+    alltoallv,
+    neighbours,
+    ibcast,
+    iallreduce,
+    count_
+  };
+  Kind kind = Kind::bcast;
+  int comm = 0;
+  int root = 0;  ///< rank in the communicator
+  Element element = Element::f32;
+  Data data = Data::smooth;
+  std::size_t elements = 0;  ///< at least as many as a rank brings, or gets
+  std::uint64_t key = 0;
+
+  bool is_immediate() const { return kind == Kind::ibcast || kind == Kind::iallreduce; }
+  bool reduces() const { return kind == Kind::allreduce || kind == Kind::iallreduce; }
+};
+
 enum class Method : std::uint8_t {
   wait,
   test,
@@ -196,12 +222,21 @@ const char* name_of(Method method);
 
 /// What one rank does at a step.
 struct Action {
-  enum class Kind : std::uint8_t { start, complete, peek, barrier, free_comm };
+  enum class Kind : std::uint8_t {
+    start,
+    complete,
+    peek,
+    barrier,
+    free_comm,
+    collective,
+    end_collectives
+  };
   Kind kind = Kind::start;
   int rank = 0;
   std::vector<int> calls;     ///< to start (several: MPI_Startall), or to complete
   std::vector<int> extras;    ///< active requests that may complete along with them
   std::vector<int> inactive;  ///< persistent ones that are listed too
+  std::vector<int> collectives;  ///< the one to make, or those to end
   Method method = Method::wait;
   bool ignore_status = false;
   int comm = 0;
@@ -219,6 +254,7 @@ struct Round {
   std::vector<Message> messages;
   std::vector<Call> calls;
   std::vector<Pool> pools;
+  std::vector<Collective> collectives;
   std::vector<std::vector<Action>> steps;
   std::vector<int> freed;  ///< communicators that this round ended
 };
@@ -231,6 +267,7 @@ std::vector<Comm> plan_comms(const Settings& settings, int stream, int epoch);
 Round plan_round(const Settings& settings, int stream, int number);
 
 std::string text_of(const Round& round, int call);
+std::string text_of(const Collective& call);
 std::string text_of(const Round& round, const Action& action);
 void print(const Round& round);
 

@@ -65,7 +65,7 @@ std::string list_text(const std::vector<int>& list) {
 const char* name_of(Family family) {
   static const char* const names[] = {
       "basics", "modes",    "persistent",    "exchange", "probe", "wildcard", "datatypes",
-      "cancel", "truncate", "communicators", "null",     "large", "shared"};
+      "cancel", "truncate", "communicators", "null",     "large", "shared",   "collectives"};
   static_assert(std::size(names) == static_cast<std::size_t>(Family::count_));
   return names[static_cast<int>(family)];
 }
@@ -106,6 +106,15 @@ std::string text_of(const Round& round, int c) {
   return text;
 }
 
+std::string text_of(const Collective& call) {
+  static const char* const names[] = {"Bcast",     "Allreduce", "Alltoallv",
+                                      "Neighbor_", "Ibcast",    "Iallreduce"};
+  static_assert(std::size(names) == static_cast<std::size_t>(Collective::Kind::count_));
+  return std::string(names[static_cast<int>(call.kind)]) + " on c" + std::to_string(call.comm) +
+         " root " + std::to_string(call.root) + ", " + std::to_string(call.elements) + " " +
+         name_of(call.element) + " " + name_of(call.data);
+}
+
 std::string text_of(const Round& round, const Action& action) {
   std::string text = "rank " + std::to_string(action.rank) + ": ";
   switch (action.kind) {
@@ -127,6 +136,15 @@ std::string text_of(const Round& round, const Action& action) {
                                   : "pool " + std::to_string(action.pool);
       break;
     case Action::Kind::barrier: text += "Barrier on c" + std::to_string(action.comm); break;
+    case Action::Kind::collective: {
+      const auto number = static_cast<std::size_t>(action.collectives[0]);
+      text += text_of(round.collectives[number]) + " (k" + std::to_string(number) + ")";
+      break;
+    }
+    case Action::Kind::end_collectives:
+      text += "ends collective calls";
+      for (const int number : action.collectives) text += " k" + std::to_string(number);
+      break;
     case Action::Kind::free_comm: text += "Comm_free c" + std::to_string(action.comm); break;
   }
   return text;
