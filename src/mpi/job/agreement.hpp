@@ -26,9 +26,9 @@
 #include <span>
 #include <vector>
 
+#include "core/hosts.hpp"
 #include "core/operation.hpp"
 #include "mpi/calls/calls.hpp"
-#include "mpi/job/hosts.hpp"
 #include "mpi/peek.hpp"
 
 namespace mpress::engine {

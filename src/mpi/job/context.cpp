@@ -8,6 +8,7 @@
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/error_handlers.hpp"
 #include "mpi/objects/tags.hpp"
+#include "mpi/open_hosts.hpp"
 #include "mpi/progress_hook.hpp"
 #include "trace/record.hpp"
 
@@ -215,7 +216,7 @@ void Context::let_go() {
 void Contexts::open(const link::HostMemory::Nonce& nonce, const Facts& facts, int ranks_a_host) {
   const mpi::Calls& mpi = mpi::calls();
   facts_ = facts;
-  hosts_.open(nonce, ranks_a_host);
+  open_hosts(hosts_, nonce, ranks_a_host);
   int rank = 0;
   mpi.Comm_rank(MPI_COMM_WORLD, &rank);
   // Not a duplicate, which would have attributes of whoever came first.

@@ -29,12 +29,12 @@
 #include <vector>
 
 #include "coll/selection.hpp"
+#include "core/hosts.hpp"
 #include "core/operation.hpp"
 #include "core/progress.hpp"
 #include "engine/coll/call_order.hpp"
 #include "link/list.hpp"
 #include "mpi/job/agreement.hpp"
-#include "mpi/job/hosts.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/peek.hpp"
 #include "policy/methods.hpp"
@@ -277,7 +277,7 @@ class Contexts {
   Contexts(Progress& progress, const mpi::Peek& peek) : progress_(progress), peek_(peek) {}
 
   /// Collective over MPI_COMM_WORLD, in MPI_Init; blocks until the world's context is decided.
-  /// `facts`: this rank's, of every communicator. `ranks_a_host`: see Hosts::open().
+  /// `facts`: this rank's, of every communicator. `ranks_a_host`: see open_hosts().
   void open(const link::HostMemory::Nonce& nonce, const Facts& facts, int ranks_a_host = 0);
   bool is_open() const { return world_ != nullptr; }
 

@@ -14,8 +14,8 @@
 namespace stress {
 namespace {
 
-/// What rank `rank` contributes to a reduction: so small that each order gives the same sum, and not
-/// below 0, as the sign of a sum of 0 depends on the rounding mode.
+/// What rank `rank` contributes to a reduction: so small that each order gives the same sum, and
+/// not below 0, as the sign of a sum of 0 depends on the rounding mode.
 int contribution(const Collective& call, int rank, std::size_t i) {
   return static_cast<int>(mix(mix(call.key, static_cast<std::uint64_t>(rank)), i) % 1001);
 }
@@ -96,8 +96,8 @@ void Execution::collective(const Action& action) {
 void Execution::broadcast(const Collective& call, Running& running) {
   Random random(mix(call.key, static_cast<std::uint64_t>(rank_)));
   const bool is_basic = !settings_.has(Family::datatypes);
-  running.layout = std::make_unique<Layout>(
-      choose_layout(random, call.element, call.elements, is_basic));
+  running.layout =
+      std::make_unique<Layout>(choose_layout(random, call.element, call.elements, is_basic));
   const Layout& layout = *running.layout;
   fill(running.out, layout.memory_bytes());
   running.expected = running.out.bytes;
@@ -180,10 +180,10 @@ void Execution::exchange(const Collective& call, Running& running) {
   running.in.store();
   running.out.store();
   const MPI_Datatype type = basic_type(call.element);
-  must(MPI_Alltoallv(running.in.data(), counts[0].data(), begins[0].data(), type,
-                     running.out.data(), counts[1].data(), begins[1].data(), type,
-                     comms_.handle(call.comm)),
-       "MPI_Alltoallv");
+  must(
+      MPI_Alltoallv(running.in.data(), counts[0].data(), begins[0].data(), type, running.out.data(),
+                    counts[1].data(), begins[1].data(), type, comms_.handle(call.comm)),
+      "MPI_Alltoallv");
 }
 
 void Execution::exchange_with_neighbours(const Collective& call, Running& running) {
@@ -232,9 +232,7 @@ void Execution::end_collectives(const Action& action) {
     case 0:
       for (MPI_Request& request : requests) must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
       break;
-    case 1:
-      must(MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-      break;
+    case 1: must(MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall"); break;
     case 2:
       for (int left = count, at = 0; left > 0; --left) {
         must(MPI_Waitany(count, requests.data(), &at, MPI_STATUS_IGNORE), "MPI_Waitany");
@@ -258,7 +256,8 @@ void Execution::end_collectives(const Action& action) {
 void Execution::check_collective(int number) {
   const Collective& call = round_.collectives[static_cast<std::size_t>(number)];
   Running& running = running_[static_cast<std::size_t>(number)];
-  if (running.layout && running.layout->derived()) must(MPI_Type_free(&running.type), "MPI_Type_free");
+  if (running.layout && running.layout->derived())
+    must(MPI_Type_free(&running.type), "MPI_Type_free");
   running.out.fetch();
   const auto& found = running.out.bytes;
   const auto& wanted = running.expected;

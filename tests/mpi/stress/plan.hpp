@@ -233,9 +233,9 @@ struct Action {
   };
   Kind kind = Kind::start;
   int rank = 0;
-  std::vector<int> calls;     ///< to start (several: MPI_Startall), or to complete
-  std::vector<int> extras;    ///< active requests that may complete along with them
-  std::vector<int> inactive;  ///< persistent ones that are listed too
+  std::vector<int> calls;        ///< to start (several: MPI_Startall), or to complete
+  std::vector<int> extras;       ///< active requests that may complete along with them
+  std::vector<int> inactive;     ///< persistent ones that are listed too
   std::vector<int> collectives;  ///< the one to make, or those to end
   Method method = Method::wait;
   bool ignore_status = false;

@@ -519,7 +519,7 @@ class Walk {
   std::vector<PoolState> pools_;
   std::map<Chain, std::vector<int>> chains_;
   std::map<int, std::vector<int>> pending_;  ///< collective calls by rank, begun and not ended
-  bool shared_sent_ = false;  ///< all messages for any thread surely are
+  bool shared_sent_ = false;                 ///< all messages for any thread surely are
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which ranks of MPI_COMM_WORLD share a host, and so memory.
+// Which ranks of the job share a host, and the sheets by which they meet there.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,20 @@ namespace mpress::engine {
 
 class Hosts {
  public:
-  /// Collective over MPI_COMM_WORLD; blocks. `ranks_a_host`: 0; or, for tests, how many
-  /// consecutive ranks count as a host, whatever the machine.
-  void open(const link::HostMemory::Nonce& nonce, int ranks_a_host);
+  /// A rank of this host, whose sheet this process has mapped.
+  struct Neighbour {
+    int rank;
+    link::ProcessId process;
+    link::HostMemory memory;  ///< of `sheet_bytes`
+  };
+
+  // A sheet of another layout has another size, or does not come from this version of mpress.
+  static constexpr std::size_t sheet_bytes = sizeof(link::Sheet) + link::Sheet::layout;
+
+  /// `leaders`: by rank of the job, the lowest rank of its host. `neighbours`: all ranks of the
+  /// host of `rank`, itself included; or, where they do not reach each other's memory, that one or
+  /// none.
+  void open(int rank, std::vector<int> leaders, std::vector<Neighbour> neighbours);
 
   /// The lowest rank of the host of `rank`; the same for all who ask. Ranks that do not share
   /// memory count as hosts of their own.
@@ -43,16 +54,11 @@ class Hosts {
   link::Board* find_board(int rank, std::uint64_t key) const;
 
  private:
-  struct Neighbour {
-    int rank;
-    link::ProcessId process;
-    link::HostMemory memory;
-  };
   const Neighbour* neighbour(int rank) const;
 
   int rank_ = 0;
-  std::vector<int> leader_;            ///< by rank in MPI_COMM_WORLD
-  std::vector<Neighbour> neighbours_;  ///< this host's, itself included, by rank
+  std::vector<int> leader_;            ///< by rank
+  std::vector<Neighbour> neighbours_;  ///< by rank
   std::mutex mutex_;
   std::vector<std::size_t> free_boards_;
 };
