@@ -1,5 +1,5 @@
-// What an agreement among the members of a context takes, beside MPI_Allreduce of one number, and
-// what it takes to make a context:
+// What an agreement among the members of a team takes, beside MPI_Allreduce of one number, and
+// what it takes to make a team:
 //
 //   mpiexec -n 4 build/tests/ranks_mpich LIBMPI bench [RANKS_A_HOST]
 //
@@ -41,7 +41,7 @@ void measure(Rank& rank, const char* what, int batches, int calls, Call call) {
 }  // namespace
 
 void bench(Rank& rank) {
-  engine::Agreements& agreements = rank.contexts.world()->agreements();
+  engine::Agreements& agreements = rank.teams.world()->agreements();
   const engine::Word word{engine::Combine::max, static_cast<std::uint64_t>(rank.rank)};
   const auto agree = [&] {
     const auto one = agreements.combine({&word, 1});
@@ -67,12 +67,12 @@ void bench(Rank& rank) {
     mpi::calls().Comm_split(MPI_COMM_WORLD, 0, rank.rank, &comm);
     mpi::calls().Comm_free(&comm);
   });
-  measure(rank, "the same, and its context", 11, 20, [&] {
+  measure(rank, "the same, and its team", 11, 20, [&] {
     MPI_Comm comm = MPI_COMM_NULL;
     mpi::calls().Comm_split(MPI_COMM_WORLD, 0, rank.rank, &comm);
     {
-      engine::Context* context = rank.contexts.of(mpi::comm_info(comm));
-      rank.wait([&] { return context->is_decided(); });
+      engine::Team* team = rank.teams.of(mpi::comm_info(comm));
+      rank.wait([&] { return team->is_decided(); });
     }
     mpi::calls().Comm_free(&comm);
   });

@@ -1,4 +1,4 @@
-"""Real ranks that use contexts, agreements and MPI's progress hook directly (tests/ranks)."""
+"""Real ranks that use teams, agreements and MPI's progress hook directly (tests/ranks)."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_members_agree(ranks: Run, n: int, ranks_a_host: int) -> None:
 
 @pytest.mark.parametrize("ranks_a_host", [0, 2])
 @pytest.mark.parametrize("tests", ["freed,refused,mismatch", "threads"])
-def test_contexts(ranks: Run, tests: str, ranks_a_host: int) -> None:
+def test_teams(ranks: Run, tests: str, ranks_a_host: int) -> None:
     check(ranks(4, tests, ranks_a_host), 4)
 
 

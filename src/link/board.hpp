@@ -1,10 +1,10 @@
 // Where the ranks of one host agree without a call of MPI's or of the system's.
 //
 // Each process has a sheet of boards in memory that the others map (link/host_memory.hpp), and a
-// board of it for each context that it is a member of. A board is written by its owner alone.
+// board of it for each team that it is a member of. A board is written by its owner alone.
 //
 // Agreement number k, from 0, uses slot k % depth of `said`: the owner's contribution; and, where
-// the context spans hosts, of `results`: the result, by the host's first member. Numbers never
+// the team spans hosts, of `results`: the result, by the host's first member. Numbers never
 // wrap, and `stamp` has the number, so that a value of an earlier round cannot be taken for this
 // one's.
 //
@@ -13,7 +13,7 @@
 // not yet done k may read it, and so it stays as it is.
 //
 // The owner fills a slot for k once all readers' `done` is above k - depth. It clears `key`, and
-// may use the board for another context, once all readers have done all that it did.
+// may use the board for another team, once all readers have done all that it did.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@
 namespace mpress::link {
 
 struct Board {
-  static constexpr std::size_t depth = 8;          ///< agreements of a context that are under way
+  static constexpr std::size_t depth = 8;          ///< agreements of a team that are under way
   static constexpr std::size_t most_words = 8;     ///< of a contribution
   static constexpr std::size_t most_results = 64;  ///< of a result across hosts
 
@@ -41,7 +41,7 @@ struct Board {
     std::uint64_t word[words];
   };
 
-  alignas(128) std::atomic<std::uint64_t> key;  ///< of the context; 0: free
+  alignas(128) std::atomic<std::uint64_t> key;  ///< of the team; 0: free
   /// How many agreements the owner has done with: it will read nothing of theirs any more.
   alignas(128) std::atomic<std::uint64_t> done;
   Slot<most_words> said[depth];

@@ -45,9 +45,9 @@ std::vector<Hosts::Neighbour> exchange_sheets(MPI_Comm here, int rank,
   std::vector<Hosts::Neighbour> found;
   int all_found = 1;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    HostMemory memory = ranks[i] == rank ? std::move(own)
-                                         : HostMemory::open(cards[i].address, nonce, ranks[i],
-                                                            Hosts::sheet_bytes);
+    HostMemory memory =
+        ranks[i] == rank ? std::move(own)
+                         : HostMemory::open(cards[i].address, nonce, ranks[i], Hosts::sheet_bytes);
     all_found = all_found && memory;
     found.push_back({ranks[i], cards[i].process, std::move(memory)});
   }

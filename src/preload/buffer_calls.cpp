@@ -127,7 +127,7 @@ bool may_be_served_later(Job* job, const engine::Collective& call) {
 }
 
 /// The communicator of a call that the program's promise of its graph has mpress serve. Where a
-/// call that does not block cannot make its context, all members know, and MPI serves it.
+/// call that does not block cannot make its team, all members know, and MPI serves it.
 std::shared_ptr<mpi::CommInfo> on_graph(Job* job, const Operands& operands, Form form) {
   if (!job || !engine::has_isomorphic_graphs()) return nullptr;
   if (job->config.is_disabled(Family::neighbor)) return nullptr;

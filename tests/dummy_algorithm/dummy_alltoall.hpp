@@ -11,17 +11,17 @@ namespace mpress::engine {
 
 class DummyAlltoall final : public CollectiveOperation {
  public:
-  DummyAlltoall(Job&, const Collective& call, const Operands& operands, mpi::CommInfo&,
-                Context& context, const Served&)
-      : call_(call), operands_(operands), context_(context) {}
+  DummyAlltoall(Job&, const Collective& call, const Operands& operands, mpi::CommInfo&, Team& team,
+                const Served&)
+      : call_(call), operands_(operands), team_(team) {}
 
   void start(FloatModes) override {
     const Blocks& out = operands_.send.reads;
     const Blocks& in = operands_.receive.writes;
     code_ = mpi::buffer_calls().Ialltoall(operands_.send.buffer, static_cast<int>(out.count(0)),
                                           out.type(0), const_cast<void*>(operands_.receive.buffer),
-                                          static_cast<int>(in.count(0)), in.type(0),
-                                          context_.comm(), &request_);
+                                          static_cast<int>(in.count(0)), in.type(0), team_.comm(),
+                                          &request_);
     is_under_way_ = code_ == MPI_SUCCESS;
   }
   bool advance() override {
@@ -42,7 +42,7 @@ class DummyAlltoall final : public CollectiveOperation {
  private:
   const Collective& call_;
   const Operands& operands_;
-  Context& context_;
+  Team& team_;
   MPI_Request request_ = MPI_REQUEST_NULL;
   bool is_under_way_ = false;
   int code_ = MPI_SUCCESS;

@@ -10,7 +10,7 @@ namespace {
 
 link::Channel& world_channel(Rank& rank) {
   static mpi::MpiChannel channel;
-  const auto& world = *rank.contexts.world();
+  const auto& world = *rank.teams.world();
   channel.open(world.comm(), world.tags());
   return channel;
 }

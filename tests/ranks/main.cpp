@@ -70,8 +70,8 @@ int main(int count, char** words) {
   facts[engine::Fact::settings] = 17;
   facts[engine::Fact::has_hook] = mpi::has_progress_hook();
   facts[engine::Fact::least_chunk] = static_cast<std::uint64_t>(rank.rank) + 5;
-  rank.contexts.open({1, 2, 3}, facts, count > 3 ? std::atoi(words[3]) : 0);
-  CHECK(rank.contexts.world()->is_ready());
+  rank.teams.open({1, 2, 3}, facts, count > 3 ? std::atoi(words[3]) : 0);
+  CHECK(rank.teams.world()->is_ready());
   int run = 0;
   for (const Named& named : tests) {
     if (!is_among(named.name, words[2])) continue;
@@ -86,7 +86,7 @@ int main(int count, char** words) {
   }
   CHECK(run > 0);
   mpi::remove_progress_hook();
-  rank.contexts.close();
+  rank.teams.close();
   reinterpret_cast<int (*)()>(::dlsym(library, "PMPI_Finalize"))();
   if (check::failures == 0) std::printf("rank %d is content\n", rank.rank);
   return check::failures != 0;

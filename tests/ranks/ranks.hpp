@@ -7,7 +7,7 @@
 #include "core/progress.hpp"
 #include "links/member.hpp"
 #include "mpi/calls/calls.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/peek.hpp"
 
@@ -16,7 +16,7 @@ namespace mpress::ranks {
 struct Rank final : links::Member {
   engine::Progress progress;
   mpi::Peek peek;
-  engine::Contexts contexts{progress, peek};
+  engine::Teams teams{progress, peek};
 
   void advance() override { progress.advance(); }
   void barrier() override { mpi::calls().Barrier(MPI_COMM_WORLD); }

@@ -19,8 +19,8 @@ namespace {
 
 using engine::Agreement;
 using engine::Combine;
-using engine::Context;
 using engine::Fact;
+using engine::Team;
 using engine::Word;
 using std::uint64_t;
 
@@ -28,8 +28,8 @@ uint64_t value(int rank, int round) {
   return static_cast<uint64_t>(rank + 1) * 0x9E3779B97F4A7C15 ^ static_cast<uint64_t>(round) * 77;
 }
 
-std::vector<Word> words_of(const Context& context, int rank, int round) {
-  const uint64_t own = value(context.world_rank(rank), round);
+std::vector<Word> words_of(const Team& team, int rank, int round) {
+  const uint64_t own = value(team.world_rank(rank), round);
   return {{Combine::bit_and, own | 0xF0},
           {Combine::bit_or, own},
           {Combine::min, own},
@@ -38,10 +38,10 @@ std::vector<Word> words_of(const Context& context, int rank, int round) {
           {Combine::sum, static_cast<uint64_t>(round)}};
 }
 
-std::vector<uint64_t> expected(const Context& context, int round) {
+std::vector<uint64_t> expected(const Team& team, int round) {
   std::vector<uint64_t> all(6);
-  for (int i = 0; i < context.size(); ++i) {
-    const std::vector<Word> words = words_of(context, i, round);
+  for (int i = 0; i < team.size(); ++i) {
+    const std::vector<Word> words = words_of(team, i, round);
     for (std::size_t w = 0; w < words.size(); ++w) {
       const uint64_t v = words[w].value;
       uint64_t& to = all[w];
@@ -61,13 +61,13 @@ std::vector<uint64_t> expected(const Context& context, int round) {
   return all;
 }
 
-bool is_right(const Context& context, const Agreement& one, int round) {
+bool is_right(const Team& team, const Agreement& one, int round) {
   const auto result = one.result();
-  return !one.failed() && std::ranges::equal(result, expected(context, round));
+  return !one.failed() && std::ranges::equal(result, expected(team, round));
 }
 
-std::shared_ptr<Agreement> start(Rank& rank, Context& context, int round) {
-  auto one = context.agreements().combine(words_of(context, context.rank(), round));
+std::shared_ptr<Agreement> start(Rank& rank, Team& team, int round) {
+  auto one = team.agreements().combine(words_of(team, team.rank(), round));
   if (!one->advance()) rank.progress.add(one);
   return one;
 }
@@ -79,16 +79,16 @@ MPI_Comm split(int color, int key) {
 }
 
 void check_comm(Rank& rank, MPI_Comm comm, int rounds) {
-  Context* context = rank.contexts.of(mpi::comm_info(comm));
+  Team* team = rank.teams.of(mpi::comm_info(comm));
   int size = 0;
   mpi::calls().Comm_size(comm, &size);
-  CHECK((context != nullptr) == (size > 1));
-  if (!context || !rank.wait([&] { return context->is_decided(); })) return;
-  CHECK(context->is_ready());
+  CHECK((team != nullptr) == (size > 1));
+  if (!team || !rank.wait([&] { return team->is_decided(); })) return;
+  CHECK(team->is_ready());
   for (int round = 0; round < rounds; ++round) {
-    const auto one = start(rank, *context, round);
+    const auto one = start(rank, *team, round);
     if (!rank.wait([&] { return one->advance(); })) return;
-    CHECK(is_right(*context, *one, round));
+    CHECK(is_right(*team, *one, round));
   }
 }
 
@@ -103,7 +103,7 @@ bool poll_progress() {
 
 /// One after the other, ranks late by turns.
 void agree(Rank& rank) {
-  Context& world = *rank.contexts.world();
+  Team& world = *rank.teams.world();
   for (int i = 0; i < world.size(); ++i) CHECK(world.world_rank(i) == i);
   CHECK(world.lowest()[Fact::least_chunk] == 5);
   CHECK(world.highest()[Fact::least_chunk] == 5 + static_cast<uint64_t>(rank.size) - 1);
@@ -116,34 +116,34 @@ void agree(Rank& rank) {
   }
 }
 
-/// Many under way, more than there are slots, on several contexts; looked at in any order.
+/// Many under way, more than there are slots, on several teams; looked at in any order.
 void agree_at_once(Rank& rank) {
   std::vector<MPI_Comm> comms;
-  std::vector<Context*> contexts = {rank.contexts.world().get()};
+  std::vector<Team*> teams = {rank.teams.world().get()};
   comms.push_back(split(rank.rank % 2, rank.rank));
   comms.push_back(split(rank.rank / 2, -rank.rank));
   comms.push_back(split(0, -rank.rank));
   for (MPI_Comm comm : comms) {
-    if (Context* context = rank.contexts.of(mpi::comm_info(comm))) contexts.push_back(context);
+    if (Team* team = rank.teams.of(mpi::comm_info(comm))) teams.push_back(team);
   }
-  for (Context* context : contexts) rank.wait([&] { return context->is_decided(); });
+  for (Team* team : teams) rank.wait([&] { return team->is_decided(); });
   for (int wave = 0; wave < 30; ++wave) {
     struct One {
-      Context* context;
+      Team* team;
       int round;
       std::shared_ptr<Agreement> agreement;
     };
     std::vector<One> all;
     for (int round = 0; round < 20; ++round) {
-      for (Context* context : contexts) {
-        all.push_back({context, round + wave, start(rank, *context, round + wave)});
+      for (Team* team : teams) {
+        all.push_back({team, round + wave, start(rank, *team, round + wave)});
         rank.dawdle();
       }
     }
     std::shuffle(all.begin(), all.end(), rank.random);
     for (const One& one : all) {
       if (!rank.wait([&] { return one.agreement->advance(); })) return;
-      CHECK(is_right(*one.context, *one.agreement, one.round));
+      CHECK(is_right(*one.team, *one.agreement, one.round));
     }
     if (check::failures > 0) return;
   }
@@ -151,7 +151,7 @@ void agree_at_once(Rank& rank) {
 }
 
 void gather(Rank& rank) {
-  Context& world = *rank.contexts.world();
+  Team& world = *rank.teams.world();
   CHECK(world.agreements().most_gathered() <= engine::Agreements::most_words);
   for (int round = 0; round < 200; ++round) {
     const std::vector<uint64_t> own = {value(rank.rank, round), static_cast<uint64_t>(round)};
@@ -178,7 +178,7 @@ void orders(Rank& rank) {
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), rank.random);
     for (const std::size_t i : order) {
-      rank.contexts.of(mpi::comm_info(comms[i]));
+      rank.teams.of(mpi::comm_info(comms[i]));
       rank.dawdle();
     }
     // All are under way before any is waited for; then those that all have, in one order.
@@ -193,15 +193,15 @@ void freed(Rank& rank) {
   for (int wave = 0; wave < 150; ++wave) {
     MPI_Comm comm = split(0, rank.rank);
     const auto info = mpi::comm_info(comm);
-    Context* context = rank.contexts.of(info);
-    CHECK(context != nullptr);
+    Team* team = rank.teams.of(info);
+    CHECK(team != nullptr);
     if (wave % 3 == 1) rank.dawdle();
     if (wave % 3 == 2) check_comm(rank, comm, 2);
     mpi::calls().Comm_free(&comm);
     if (check::failures > 0) return;
     if (!rank.wait([&] { return rank.progress.idle(); })) return;
   }
-  const link::Sheet* sheet = rank.contexts.hosts().own_sheet();
+  const link::Sheet* sheet = rank.teams.hosts().own_sheet();
   CHECK(sheet && sheet->used.load() < 64);
 }
 
@@ -215,13 +215,12 @@ void refused(Rank& rank) {
       hints.threshold = {"4096", 4096};
       info->hints.update(hints);
     }
-    Context* context = rank.contexts.of(info);
-    if (!context || !rank.wait([&] { return context->is_decided(); })) return;
-    CHECK(context->is_refused() == (rank.size > 1));
-    CHECK(rank.size == 1 ||
-          std::string_view(context->why_not()).find("hints") != std::string::npos);
-    CHECK(context->comm() != MPI_COMM_NULL);
-    CHECK(mpi::calls().Barrier(context->comm()) == MPI_SUCCESS);
+    Team* team = rank.teams.of(info);
+    if (!team || !rank.wait([&] { return team->is_decided(); })) return;
+    CHECK(team->is_refused() == (rank.size > 1));
+    CHECK(rank.size == 1 || std::string_view(team->why_not()).find("hints") != std::string::npos);
+    CHECK(team->comm() != MPI_COMM_NULL);
+    CHECK(mpi::calls().Barrier(team->comm()) == MPI_SUCCESS);
     mpi::calls().Comm_free(&comm);
   }
 }
@@ -252,7 +251,7 @@ void threads(Rank& rank) {
 /// A member ends in the middle: the others get an error, and the same one. To be run with a
 /// launcher that leaves them alone.
 void lost(Rank& rank) {
-  Context& world = *rank.contexts.world();
+  Team& world = *rank.teams.world();
   const int last = rank.size - 1;
   std::signal(SIGUSR1, SIG_IGN);  // what MPICH's launcher tells the others with
   for (int round = 0; round < 20; ++round) {
@@ -272,7 +271,7 @@ void lost(Rank& rank) {
 
 /// Members that ask for different things are told so.
 void mismatch(Rank& rank) {
-  Context& world = *rank.contexts.world();
+  Team& world = *rank.teams.world();
   const Word word{rank.rank == 0 ? Combine::min : Combine::max, 1};
   for (int i = 0; i < 20; ++i) {
     const auto one = world.agreements().combine({&word, 1});
@@ -289,16 +288,16 @@ void hook(Rank& rank) {
   for (int wave = 0; wave < 20; ++wave) {
     MPI_Comm comm = split(0, rank.rank);
     const auto info = mpi::comm_info(comm);
-    Context& context = *rank.contexts.of(info);
-    const auto begun = start(rank, *rank.contexts.world(), wave);
+    Team& team = *rank.teams.of(info);
+    const auto begun = start(rank, *rank.teams.world(), wave);
     CHECK(mpi::add_progress_hook(poll_progress));
     if (rank.rank == rank.size - 1) {
-      rank.wait([&] { return begun->advance() && context.is_decided(); });
+      rank.wait([&] { return begun->advance() && team.is_decided(); });
     }
     rank.barrier();
-    CHECK(begun->advance() && is_right(*rank.contexts.world(), *begun, wave));
-    if (!rank.wait([&] { return context.is_decided(); })) return;
-    CHECK(context.is_ready());
+    CHECK(begun->advance() && is_right(*rank.teams.world(), *begun, wave));
+    if (!rank.wait([&] { return team.is_decided(); })) return;
+    CHECK(team.is_ready());
     mpi::calls().Comm_free(&comm);
     if (check::failures > 0) return;
   }

@@ -2,24 +2,24 @@
 
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/job/context.hpp"
 #include "mpi/job/job.hpp"
+#include "mpi/job/teams.hpp"
 
 namespace mpress::engine {
 
-bool may_see_devices(const Job& job, const Context& context) {
-  return context.is_true_for_any(Fact::may_see_gpus) &&
-         (job.collectives.on_devices || context.hosts().count() == 1);
+bool may_see_devices(const Job& job, const Team& team) {
+  return team.is_true_for_any(Fact::may_see_gpus) &&
+         (job.collectives.on_devices || team.hosts().count() == 1);
 }
 
-TeamFacts facts_of(const Job& job, Context& context) {
-  return {.ranks = context.size(),
-          .hosts = context.hosts().count(),
-          .between_devices = context.between_devices(),
-          .has_shared_memory = context.has_memory_of_all(),
-          .may_see_devices = may_see_devices(job, context),
+TeamFacts facts_of(const Job& job, Team& team) {
+  return {.ranks = team.size(),
+          .hosts = team.hosts().count(),
+          .between_devices = team.between_devices(),
+          .has_shared_memory = team.has_memory_of_all(),
+          .may_see_devices = may_see_devices(job, team),
           .may_have_kernels = may_have_kernels(job.config),
-          .most_offered = context.agreements().most_gathered()};
+          .most_offered = team.agreements().most_gathered()};
 }
 
 AgreedCall agreed_call(const Collective& call, const Operands& operands, const TeamFacts& team) {

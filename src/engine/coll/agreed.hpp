@@ -6,14 +6,14 @@
 
 namespace mpress::engine {
 
-class Context;
+class Team;
 class Job;
 
-/// Could buffers on devices make a difference to calls of such a team? Once its context is ready.
-bool may_see_devices(const Job& job, const Context& context);
+/// Could buffers on devices make a difference to calls of such a team? Once its team is ready.
+bool may_see_devices(const Job& job, const Team& team);
 
-/// Of a team whose context is ready; for the call whose turn it is.
-TeamFacts facts_of(const Job& job, Context& context);
+/// Of a team whose team is ready; for the call whose turn it is.
+TeamFacts facts_of(const Job& job, Team& team);
 
 /// The part of it that arguments tell.
 AgreedCall agreed_call(const Collective& call, const Operands& operands, const TeamFacts& team);

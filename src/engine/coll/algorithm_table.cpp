@@ -10,8 +10,8 @@
 #include "engine/coll/agreed.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/job/context.hpp"
 #include "mpi/job/job.hpp"
+#include "mpi/job/teams.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -48,7 +48,7 @@ struct Prediction {
 };
 
 /// `bytes`: of a block, of a broadcast's data, or of a member's contribution to a reduction.
-Prediction decide(Job& job, Context& team, const Collective& call, bool on_devices,
+Prediction decide(Job& job, Team& team, const Collective& call, bool on_devices,
                   std::size_t bytes) {
   const auto ranks = static_cast<std::size_t>(team.size());
   const std::size_t block = call.reduces ? bytes / ranks : bytes;
@@ -103,7 +103,7 @@ std::string text_of(const Prediction& first, std::size_t begin, const Prediction
 
 std::string algorithm_table(Job& job) {
   std::string text = "\"calls\": [";
-  Context* const team = job.contexts.world().get();
+  Team* const team = job.teams.world().get();
   if (!team || !team->is_ready()) return text + "]";
   const char* between = "";
   for (const bool on_devices : {false, true}) {

@@ -1,4 +1,4 @@
-// The collective calls of a context that mpress may serve: in which order who serves them is
+// The collective calls of a team that mpress may serve: in which order who serves them is
 // decided, and which tags their blocks have.
 #pragma once
 

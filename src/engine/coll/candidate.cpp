@@ -48,7 +48,7 @@ std::size_t reduced_bytes(const Operands& operands) {
 }
 
 /// Is it a reduction that has the same bits in any order of what is brought? Members say so before
-/// the communicator's context is made.
+/// the communicator's team is made.
 bool is_reproducible(const Job& job, const Collective& call, const Operands& operands) {
   if (!call.reduces || !may_be_reproducible(job) || operands.size < 2 ||
       job.config.is_disabled(call.family))
@@ -57,13 +57,13 @@ bool is_reproducible(const Job& job, const Collective& call, const Operands& ope
   if (!reduction || reduction->count == 0) return false;
   const auto comm = mpi::comm_info(operands.comm);
   if (!comm) return false;
-  const auto* const context = static_cast<const Context*>(comm->attached());
-  return context ? context->is_reproducible() : comm->hints.reproducible(job.config.reproducible);
+  const auto* const team = static_cast<const Team*>(comm->attached());
+  return team ? team->is_reproducible() : comm->hints.reproducible(job.config.reproducible);
 }
 
-/// May a context be made without waiting for it?
+/// May a team be made without waiting for it?
 bool may_be_made(const Job& job, const mpi::CommInfo& comm) {
-  return comm.attached() || comm.comm == MPI_COMM_WORLD || job.collectives.makes_contexts;
+  return comm.attached() || comm.comm == MPI_COMM_WORLD || job.collectives.makes_teams;
 }
 
 }  // namespace
@@ -162,7 +162,7 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (!is_sound(operands)) return by_mpi(is_wrong);
   auto comm = mpi::comm_info(operands.comm);
   if (comm && comm->world_ranks.size() == 1) return by_mpi("a communicator of one rank");
-  if (!comm || !job.contexts.may_have(*comm)) {
+  if (!comm || !job.teams.may_have(*comm)) {
     return by_mpi("its communicator has ranks to which mpress has no messages");
   }
   const auto size = static_cast<int>(comm->world_ranks.size());
@@ -178,7 +178,7 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   }
   // MPI's part is begun at once, as long as all know how.
   constexpr char is_first[] = "the communicator's first one does not block";
-  if (found.is_decided_at_once && form == Form::immediate && !job.contexts.is_settled(*comm)) {
+  if (found.is_decided_at_once && form == Form::immediate && !job.teams.is_settled(*comm)) {
     return by_mpi(is_first);
   }
   if (form == Form::immediate && !may_be_made(job, *comm)) {

@@ -18,18 +18,18 @@ namespace {
 using Server = Routing::Server;
 
 /// Of this rank; empty, and counted, where MPI serves them all.
-std::optional<LongPairs> long_pairs(Job& job, const Collective& call, const Context& context,
+std::optional<LongPairs> long_pairs(Job& job, const Collective& call, const Team& team,
                                     const Operands& operands) {
-  LongPairs found(job, context, operands);
+  LongPairs found(job, team, operands);
   if (found.any()) return found;
   job.record.leave(call.op, "no pair is long enough");
   return std::nullopt;
 }
 
-void wait_for(Job& job, Routing& routing, Context& context) {
+void wait_for(Job& job, Routing& routing, Team& team) {
   job.progress.wait_until([&] { return routing.advance(); });
   routing.pass();
-  context.settle();
+  team.settle();
 }
 
 /// Of a blocking call that began at `begin_ns`. Raises.
@@ -45,10 +45,10 @@ int finish(Job& job, CollectiveOperation& served, const Operands& operands, mpi:
 /// A non-blocking call: first it is decided who serves it.
 class ImmediateCall final : public CollectiveRequest {
  public:
-  ImmediateCall(Job& job, const Collective& call, const Candidate& candidate, Context& context,
+  ImmediateCall(Job& job, const Collective& call, const Candidate& candidate, Team& team,
                 std::unique_ptr<KeptCall> kept)
-      : CollectiveRequest(job, call, candidate.comm, context, std::move(kept), false),
-        routing_(job, call_, Form::immediate, kept_->operands(), candidate, context) {}
+      : CollectiveRequest(job, call, candidate.comm, team, std::move(kept), false),
+        routing_(job, call_, Form::immediate, kept_->operands(), candidate, team) {}
 
   void start(MPI_Request* request) {
     open(request);
@@ -81,11 +81,11 @@ bool ImmediateCall::decide() {
   if (server == Server::failed) fail(routing_.failure());
   if (server == Server::mpress) blocks_ = routing_.operation(*comm_);
   if (server == Server::both) {
-    auto pairs = long_pairs(job_, call_, context_, kept_->operands());
-    if (pairs) prepare_pairs(routing_.served(), std::move(*pairs), context_.comm());
+    auto pairs = long_pairs(job_, call_, team_, kept_->operands());
+    if (pairs) prepare_pairs(routing_.served(), std::move(*pairs), team_.comm());
   }
   if (is_mpis) {
-    mpi_part_.begin_privately(*kept_, context_.comm());
+    mpi_part_.begin_privately(*kept_, team_.comm());
   }
   if (blocks_) blocks_->start(modes_);
   routing_.pass();
@@ -95,9 +95,9 @@ bool ImmediateCall::decide() {
 /// A non-blocking call that was decided at once, of which MPI moves all but the long pairs.
 class PairwiseRequest final : public CollectiveRequest {
  public:
-  PairwiseRequest(Job& job, const Collective& call, const Candidate& candidate, Context& context,
+  PairwiseRequest(Job& job, const Collective& call, const Candidate& candidate, Team& team,
                   std::unique_ptr<KeptCall> kept, PairsToBegin found)
-      : CollectiveRequest(job, call, candidate.comm, context, std::move(kept), false) {
+      : CollectiveRequest(job, call, candidate.comm, team, std::move(kept), false) {
     prepare_pairs(found.served, std::move(found.pairs), kept_->operands().comm);
   }
 
@@ -116,13 +116,12 @@ class PairwiseRequest final : public CollectiveRequest {
 /// start.
 class PersistentCall final : public CollectiveRequest {
  public:
-  PersistentCall(Job& job, const Collective& call, const Candidate& candidate, Context& context,
+  PersistentCall(Job& job, const Collective& call, const Candidate& candidate, Team& team,
                  std::unique_ptr<KeptCall> kept, const Served& served)
-      : CollectiveRequest(job, call, candidate.comm, context, std::move(kept), true),
-        served_(served) {
-    context.order().take(served.tag);
+      : CollectiveRequest(job, call, candidate.comm, team, std::move(kept), true), served_(served) {
+    team.order().take(served.tag);
   }
-  ~PersistentCall() override { context_.order().give(served_.tag); }
+  ~PersistentCall() override { team_.order().give(served_.tag); }
 
   void make() { prepare_blocks(served_); }
 
@@ -166,11 +165,11 @@ void tell_of_waiting(const Job& job) {
 /// What joint kernels serve behind the stream ends by itself. Of anything else the host waits, for
 /// the stream and then for the call.
 std::optional<int> serve_in_stream(Job& job, const Collective& call, const Operands& operands,
-                                   const Candidate& candidate, Context& context) {
-  const auto streamed = std::make_shared<StreamedCall>(call, operands, candidate.comm, context);
-  Routing routing(job, streamed->call(), Form::blocking, streamed->operands(), candidate, context);
+                                   const Candidate& candidate, Team& team) {
+  const auto streamed = std::make_shared<StreamedCall>(call, operands, candidate.comm, team);
+  Routing routing(job, streamed->call(), Form::blocking, streamed->operands(), candidate, team);
   const std::uint64_t begin = trace::now_ns();
-  wait_for(job, routing, context);
+  wait_for(job, routing, team);
   if (routing.server() == Server::mpi) return std::nullopt;
   if (routing.server() == Server::failed) return candidate.comm->raise(routing.failure());
   std::unique_ptr<CollectiveOperation> served = routing.operation(*candidate.comm);
@@ -212,26 +211,26 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
                                     std::unique_ptr<PairwiseCall>& begun) {
   const Candidate candidate = look_at(job, call, Form::blocking, operands);
   if (!candidate.comm || is_too_brief(job, call, candidate)) return std::nullopt;
-  Context& context = context_of(job, candidate, Form::blocking);
-  if (is_left_to_mpi(job, call, operands, candidate, context)) return std::nullopt;
+  Team& team = team_of(job, candidate, Form::blocking);
+  if (is_left_to_mpi(job, call, operands, candidate, team)) return std::nullopt;
   if (call.has_own_counts) {
     if (const int code = await_streams(job, operands); code != MPI_SUCCESS) return code;
   } else if (operands.order() && operands.order()->has_stream()) {
-    return serve_in_stream(job, call, operands, candidate, context);
+    return serve_in_stream(job, call, operands, candidate, team);
   }
   const auto begin_pairs = [&](const Served& served) {
-    auto pairs = long_pairs(job, call, context, operands);
+    auto pairs = long_pairs(job, call, team, operands);
     if (!pairs) return;
-    begun = std::make_unique<PairwiseCall>(job, call, operands, candidate.comm, context, served,
+    begun = std::make_unique<PairwiseCall>(job, call, operands, candidate.comm, team, served,
                                            std::move(*pairs));
   };
-  if (may_decide_now(candidate, context)) {
-    if (const auto served = decide_now(job, call, operands, context)) begin_pairs(*served);
+  if (may_decide_now(candidate, team)) {
+    if (const auto served = decide_now(job, call, operands, team)) begin_pairs(*served);
     return std::nullopt;
   }
-  Routing routing(job, call, Form::blocking, operands, candidate, context);
+  Routing routing(job, call, Form::blocking, operands, candidate, team);
   const std::uint64_t begin = trace::now_ns();
-  wait_for(job, routing, context);
+  wait_for(job, routing, team);
   if (routing.server() == Server::mpi) return std::nullopt;
   if (routing.server() == Server::both) {
     begin_pairs(routing.served());
@@ -244,8 +243,8 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
 
 int begin_collective(Job& job, const Collective& call, const Candidate& candidate,
                      std::unique_ptr<KeptCall> kept, MPI_Request* request) {
-  Context& context = context_of(job, candidate, Form::immediate);
-  auto begun = std::make_shared<ImmediateCall>(job, call, candidate, context, std::move(kept));
+  Team& team = team_of(job, candidate, Form::immediate);
+  auto begun = std::make_shared<ImmediateCall>(job, call, candidate, team, std::move(kept));
   begun->start(request);
   job.requests.insert(*request, std::move(begun));
   return MPI_SUCCESS;
@@ -253,17 +252,17 @@ int begin_collective(Job& job, const Collective& call, const Candidate& candidat
 
 std::optional<PairsToBegin> find_pairs(Job& job, const Collective& call, const Candidate& candidate,
                                        const Operands& operands) {
-  Context& context = context_of(job, candidate, Form::immediate);
+  Team& team = team_of(job, candidate, Form::immediate);
   std::optional<Served> served;
-  if (may_decide_now(candidate, context)) {
-    served = decide_now(job, call, operands, context);
+  if (may_decide_now(candidate, team)) {
+    served = decide_now(job, call, operands, team);
   } else {
-    Routing routing(job, call, Form::immediate, operands, candidate, context);
-    wait_for(job, routing, context);  // for no rank: the context is settled
+    Routing routing(job, call, Form::immediate, operands, candidate, team);
+    wait_for(job, routing, team);  // for no rank: the team is settled
     if (routing.server() == Server::both) served = routing.served();
   }
   if (!served) return std::nullopt;
-  auto pairs = long_pairs(job, call, context, operands);
+  auto pairs = long_pairs(job, call, team, operands);
   if (!pairs) return std::nullopt;
   return PairsToBegin{std::move(*pairs), *served};
 }
@@ -271,8 +270,8 @@ std::optional<PairsToBegin> find_pairs(Job& job, const Collective& call, const C
 int begin_pairwise(Job& job, const Collective& call, const Candidate& candidate, PairsToBegin found,
                    std::unique_ptr<KeptCall> kept, MPI_Request* request) {
   if (const int code = await_streams(job, kept->operands()); code != MPI_SUCCESS) return code;
-  Context& context = context_of(job, candidate, Form::immediate);
-  auto begun = std::make_shared<PairwiseRequest>(job, call, candidate, context, std::move(kept),
+  Team& team = team_of(job, candidate, Form::immediate);
+  auto begun = std::make_shared<PairwiseRequest>(job, call, candidate, team, std::move(kept),
                                                  std::move(found));
   const int code = begun->start(request);
   if (code == MPI_SUCCESS) job.requests.insert(*request, std::move(begun));
@@ -281,17 +280,17 @@ int begin_pairwise(Job& job, const Collective& call, const Candidate& candidate,
 
 std::optional<int> make_collective(Job& job, const Collective& call, const Candidate& candidate,
                                    std::unique_ptr<KeptCall> kept, MPI_Request* request) {
-  Context& context = context_of(job, candidate, Form::persistent);
-  Routing routing(job, call, Form::persistent, kept->operands(), candidate, context);
-  wait_for(job, routing, context);
+  Team& team = team_of(job, candidate, Form::persistent);
+  Routing routing(job, call, Form::persistent, kept->operands(), candidate, team);
+  wait_for(job, routing, team);
   if (routing.server() == Server::mpi) return std::nullopt;
   if (routing.server() == Server::failed) return candidate.comm->raise(routing.failure());
   std::optional<LongPairs> pairs;
   if (routing.server() == Server::both) {
-    pairs = long_pairs(job, call, context, kept->operands());
+    pairs = long_pairs(job, call, team, kept->operands());
     if (!pairs) return std::nullopt;
   }
-  auto made = std::make_shared<PersistentCall>(job, call, candidate, context, std::move(kept),
+  auto made = std::make_shared<PersistentCall>(job, call, candidate, team, std::move(kept),
                                                routing.served());
   if (!pairs) {
     made->make();

@@ -11,27 +11,27 @@ namespace mpress::engine {
 
 std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& call,
                                                     const Operands& operands, mpi::CommInfo& comm,
-                                                    Context& context, const Served& served) {
-  return maker(served.algorithm).make({job, call, operands, context}, comm, served);
+                                                    Team& team, const Served& served) {
+  return maker(served.algorithm).make({job, call, operands, team}, comm, served);
 }
 
 std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collective& call,
                                                           const Operands& operands,
-                                                          mpi::CommInfo& comm, Context& context,
+                                                          mpi::CommInfo& comm, Team& team,
                                                           const Served& served,
                                                           const LongPairs& pairs) {
   if (operands.topology) {
     Served beside = served;
     beside.is_blocking = false;
     return std::make_unique<NeighbourCall>(
-        job, call, exchange_along_edges(call, operands, context, &pairs), comm, context, beside);
+        job, call, exchange_along_edges(call, operands, team, &pairs), comm, team, beside);
   }
-  return std::make_unique<ServedCall>(job, call, operands, comm, context, served, &pairs);
+  return std::make_unique<ServedCall>(job, call, operands, comm, team, served, &pairs);
 }
 
-Spec spec_of(const Job& job, const Operands& operands, const Context& context) {
+Spec spec_of(const Job& job, const Operands& operands, const Team& team) {
   if (operands.asked && operands.asked->spec) return *operands.asked->spec;
-  return context.spec().value_or(job.config.spec);
+  return team.spec().value_or(job.config.spec);
 }
 
 void tell_outcome(const Operands& operands, const CollectiveOperation& operation) {
@@ -39,10 +39,10 @@ void tell_outcome(const Operands& operands, const CollectiveOperation& operation
   *operands.asked->outcome = {true, operation.bound()};
 }
 
-void pass_on_hints(const mpi::CommInfo& comm, const Context& context) {
+void pass_on_hints(const mpi::CommInfo& comm, const Team& team) {
   const mpi::Hints hints = comm.hints.get();
   if (hints.empty()) return;
-  if (const auto blocks = mpi::comm_info(context.comm())) blocks->hints.update(hints);
+  if (const auto blocks = mpi::comm_info(team.comm())) blocks->hints.update(hints);
 }
 
 void count_by_kernel(Job& job, trace::Called called, trace::Way way, int rank, const Moved& sent,

@@ -52,7 +52,7 @@ class CollectiveOperation {
 };
 
 /// What encodes a call's blocks: the innermost of what was asked.
-Spec spec_of(const Job& job, const Operands& operands, const Context& context);
+Spec spec_of(const Job& job, const Operands& operands, const Team& team);
 
 /// Tells a call's outcome, where that was asked for.
 void tell_outcome(const Operands& operands, const CollectiveOperation& operation);
@@ -61,17 +61,17 @@ void tell_outcome(const Operands& operands, const CollectiveOperation& operation
 /// they are under way, and wait for it. All but `served` outlives it.
 std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& call,
                                                     const Operands& operands, mpi::CommInfo& comm,
-                                                    Context& context, const Served& served);
+                                                    Team& team, const Served& served);
 
 /// Makes the operation of a call's long pairs alone, beside MPI's call; `pairs` outlives it, too.
 std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collective& call,
                                                           const Operands& operands,
-                                                          mpi::CommInfo& comm, Context& context,
+                                                          mpi::CommInfo& comm, Team& team,
                                                           const Served& served,
                                                           const LongPairs& pairs);
 
 /// Before a start: the private communicator gets the hints that the program's has by now.
-void pass_on_hints(const mpi::CommInfo& comm, const Context& context);
+void pass_on_hints(const mpi::CommInfo& comm, const Team& team);
 
 /// What went to a rank, or came from it, by kernels and a link, without a message.
 struct Moved {

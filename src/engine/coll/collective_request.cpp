@@ -7,14 +7,14 @@
 namespace mpress::engine {
 
 CollectiveRequest::CollectiveRequest(Job& job, const Collective& call,
-                                     std::shared_ptr<mpi::CommInfo> comm, Context& context,
+                                     std::shared_ptr<mpi::CommInfo> comm, Team& team,
                                      std::unique_ptr<KeptCall> kept, bool is_persistent)
     : Request(is_persistent),
       job_(job),
       call_(call),
       comm_(std::move(comm)),
-      context_(context),
-      hold_(context),
+      team_(team),
+      hold_(team),
       kept_(std::move(kept)),
       mpi_part_(job) {}
 
@@ -23,13 +23,13 @@ CollectiveRequest::CollectiveRequest(Job& job, const Collective& call,
 bool CollectiveRequest::may_run_in_hook() const { return job_.collectives.in_hook; }
 
 void CollectiveRequest::prepare_blocks(const Served& served) {
-  blocks_ = make_operation(job_, call_, kept_->operands(), *comm_, context_, served);
+  blocks_ = make_operation(job_, call_, kept_->operands(), *comm_, team_, served);
 }
 
 void CollectiveRequest::prepare_pairs(const Served& served, LongPairs pairs, MPI_Comm comm) {
   pairs_.emplace(std::move(pairs));
   kept_->leave_out(*pairs_, comm);
-  blocks_ = make_pairs_operation(job_, call_, kept_->operands(), *comm_, context_, served, *pairs_);
+  blocks_ = make_pairs_operation(job_, call_, kept_->operands(), *comm_, team_, served, *pairs_);
 }
 
 void CollectiveRequest::begin() {

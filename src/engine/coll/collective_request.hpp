@@ -10,7 +10,7 @@
 #include "engine/coll/kept_call.hpp"
 #include "engine/coll/mpi_part.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/requests/finished_request.hpp"
 #include "mpi/requests/request.hpp"
@@ -22,7 +22,7 @@ namespace mpress::engine {
 class CollectiveRequest : public Request {
  public:
   CollectiveRequest(Job& job, const Collective& call, std::shared_ptr<mpi::CommInfo> comm,
-                    Context& context, std::unique_ptr<KeptCall> kept, bool is_persistent);
+                    Team& team, std::unique_ptr<KeptCall> kept, bool is_persistent);
 
   bool advance() final;
   bool needs_host() const final { return blocks_ && blocks_->needs_host(); }
@@ -52,10 +52,10 @@ class CollectiveRequest : public Request {
 
   Job& job_;
   const Collective call_;
-  const std::shared_ptr<mpi::CommInfo> comm_;  ///< before what refers to its context
-  Context& context_;
+  const std::shared_ptr<mpi::CommInfo> comm_;  ///< before what refers to its team
+  Team& team_;
 
-  const ContextHold hold_;
+  const TeamHold hold_;
   const std::unique_ptr<KeptCall> kept_;
   std::optional<LongPairs> pairs_;
   MpiPart mpi_part_;

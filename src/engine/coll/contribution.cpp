@@ -13,11 +13,11 @@ namespace mpress::engine {
 namespace {
 
 /// A member of another host, where there is one.
-int hardest_to_reach(const Context& context) {
-  const int me = context.rank();
+int hardest_to_reach(const Team& team) {
+  const int me = team.rank();
   int peer = me == 0 ? 1 : 0;
-  for (int other = 0; other < context.size(); ++other) {
-    if (!context.share_host(me, other)) peer = other;
+  for (int other = 0; other < team.size(); ++other) {
+    if (!team.share_host(me, other)) peer = other;
   }
   return peer;
 }
@@ -25,15 +25,14 @@ int hardest_to_reach(const Context& context) {
 /// Calls `use` with the part as a message to that member; its answer, or nothing for handles that
 /// have ended.
 template <typename Use>
-auto as_message(Job& job, const Collective& call, const Contribution& what, const Context& context,
+auto as_message(Job& job, const Collective& call, const Contribution& what, const Team& team,
                 bool raw_by_kernels,
                 Use use) -> std::optional<decltype(use(std::declval<const Message&>()))> {
   const Part& part = what.part;
   const auto type = mpi::type_info(part.type);
-  const auto comm = mpi::comm_info(context.comm());
+  const auto comm = mpi::comm_info(team.comm());
   if (!type || !comm) return std::nullopt;
-  SendArguments arguments{part.data, part.count, part.type, hardest_to_reach(context),
-                          context.comm()};
+  SendArguments arguments{part.data, part.count, part.type, hardest_to_reach(team), team.comm()};
   arguments.spec = what.spec;
   SendCall sending{trace::Called{call.op}, call.family, true};
   sending.raw_by_kernels = raw_by_kernels;
@@ -44,21 +43,21 @@ auto as_message(Job& job, const Collective& call, const Contribution& what, cons
 
 }  // namespace
 
-bool would_encode(Job& job, const Collective& call, const Contribution& what,
-                  const Context& context, bool raw_by_kernels) {
+bool would_encode(Job& job, const Collective& call, const Contribution& what, const Team& team,
+                  bool raw_by_kernels) {
   if (what.spec.codec == Codec::none || what.part.bytes == 0) return false;
   const auto encodes = [&](const Message& message) {
     // Kernels refuse memory of the host, and then the question is another one.
     if (raw_by_kernels && message.device == gpu::host) return false;
     return choose(job, message, false).spec.codec != Codec::none;
   };
-  return as_message(job, call, what, context, raw_by_kernels, encodes).value_or(false);
+  return as_message(job, call, what, team, raw_by_kernels, encodes).value_or(false);
 }
 
-void learn_ratio(Job& job, const Collective& call, const Contribution& what, const Context& context,
+void learn_ratio(Job& job, const Collective& call, const Contribution& what, const Team& team,
                  std::size_t raw_bytes, std::size_t wire_bytes) {
   if (raw_bytes == 0) return;
-  as_message(job, call, what, context, false, [&](const Message& message) {
+  as_message(job, call, what, team, false, [&](const Message& message) {
     const auto wire_of_part = compute([&] {
       return static_cast<std::size_t>(static_cast<double>(message.bytes) *
                                       static_cast<double>(wire_bytes) /

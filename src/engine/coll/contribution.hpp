@@ -11,7 +11,7 @@
 
 namespace mpress::engine {
 
-class Context;
+class Team;
 class Job;
 struct Collective;
 
@@ -24,11 +24,11 @@ struct Contribution {
 /// Would this rank encode it on its way to the member that is the hardest to reach?
 /// `raw_by_kernels`: else kernels of all members bring it, in the place of messages. The answer
 /// counts as one about a message: see Policy::judge().
-bool would_encode(Job& job, const Collective& call, const Contribution& what,
-                  const Context& context, bool raw_by_kernels);
+bool would_encode(Job& job, const Collective& call, const Contribution& what, const Team& team,
+                  bool raw_by_kernels);
 
 /// Tells the policy that `raw_bytes` of data like this became `wire_bytes`.
-void learn_ratio(Job& job, const Collective& call, const Contribution& what, const Context& context,
+void learn_ratio(Job& job, const Collective& call, const Contribution& what, const Team& team,
                  std::size_t raw_bytes, std::size_t wire_bytes);
 
 }  // namespace mpress::engine

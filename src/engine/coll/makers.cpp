@@ -18,20 +18,20 @@ namespace {
 
 template <typename Call>
 std::unique_ptr<OfferedCall> offer(const CallHere& here, const AgreedCall& agreed) {
-  return std::make_unique<Call>(here.job, here.call, here.operands, agreed, here.context);
+  return std::make_unique<Call>(here.job, here.call, here.operands, agreed, here.team);
 }
 
 template <typename Call>
 std::unique_ptr<CollectiveOperation> make(const CallHere& here, mpi::CommInfo& comm,
                                           const Served& served) {
-  return std::make_unique<Call>(here.job, here.call, here.operands, comm, here.context, served);
+  return std::make_unique<Call>(here.job, here.call, here.operands, comm, here.team, served);
 }
 
 std::unique_ptr<CollectiveOperation> make_neighbours(const CallHere& here, mpi::CommInfo& comm,
                                                      const Served& served) {
   return std::make_unique<NeighbourCall>(
-      here.job, here.call, exchange_along_edges(here.call, here.operands, here.context, nullptr),
-      comm, here.context, served);
+      here.job, here.call, exchange_along_edges(here.call, here.operands, here.team, nullptr), comm,
+      here.team, served);
 }
 
 using Makers = std::array<Maker, static_cast<std::size_t>(AlgorithmId::count_)>;

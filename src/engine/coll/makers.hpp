@@ -15,7 +15,7 @@ struct CallHere {
   Job& job;
   const Collective& call;
   const Operands& operands;
-  Context& context;
+  Team& team;
 };
 
 struct Maker {
@@ -24,7 +24,7 @@ struct Maker {
   /// Of the others, but for MPI's own call. `comm` outlives it; see make_operation().
   std::unique_ptr<CollectiveOperation> (*make)(const CallHere& here, mpi::CommInfo& comm,
                                                const Served& served) = nullptr;
-  /// Are these kernels that wait for each other's? A context has one such call at a time.
+  /// Are these kernels that wait for each other's? A team has one such call at a time.
   bool has_kernels = false;
 };
 

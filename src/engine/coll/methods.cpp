@@ -5,8 +5,8 @@
 
 #include "codec/float_environment.hpp"
 #include "engine/coll/blocks/blocks.hpp"
-#include "mpi/job/context.hpp"
 #include "mpi/job/job.hpp"
+#include "mpi/job/teams.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -29,7 +29,7 @@ double expected_wire_per_raw(const Spec& spec) {
 
 }  // namespace
 
-CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
+CollectiveCosts agree_on_costs(const Job& job, const Team& world) {
   CollectiveCosts found;
   const auto of = [&](Place place, Peer peer) { return job.policy.links().rounds({place, peer}); };
   found.host = {of(Place::host, Peer::same_host), of(Place::host, Peer::other_host)};
@@ -63,12 +63,12 @@ CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
 }
 
 schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& shape,
-                           const Context& context, double* seconds) {
+                           const Team& team, double* seconds) {
   const CollectiveCosts& costs = job.collective_costs;
   const bool is_encoded = shape.compresses && shape.spec.codec != Codec::none;
   policy::CollectiveCosts here = costs.host;
   if (shape.on_devices) {
-    const std::size_t at = link::position(context.between_devices());
+    const std::size_t at = link::position(team.between_devices());
     here = costs.devices[at];
     if (is_encoded && at < link::count_between_devices) {
       if (link::between_devices[at].is_through_host) {
@@ -80,12 +80,12 @@ schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& sha
   }
   const double wire_per_raw = is_encoded ? expected_wire_per_raw(shape.spec) : 1;
   const schedule::Method method =
-      context.method_choice()(op, shape.bytes, context.hosts(), here, wire_per_raw,
-                              job.config.algorithms[static_cast<std::size_t>(op)]);
+      team.method_choice()(op, shape.bytes, team.hosts(), here, wire_per_raw,
+                           job.config.algorithms[static_cast<std::size_t>(op)]);
   if (seconds) {
     *seconds = compute([&] {
       const double bytes = wire_per_raw * static_cast<double>(shape.bytes);
-      return policy::collective_seconds(method, op, bytes, context.hosts(), here);
+      return policy::collective_seconds(method, op, bytes, team.hosts(), here);
     });
   }
   return method;

@@ -11,7 +11,7 @@
 
 namespace mpress::engine {
 
-class Context;
+class Team;
 class Job;
 
 /// What links cost, as all ranks of MPI_COMM_WORLD agreed in MPI_Init: of each number the one of
@@ -22,8 +22,8 @@ struct CollectiveCosts {
   std::array<policy::CollectiveCosts, link::count_between_devices + 1> devices;
 };
 
-/// Collective over MPI_COMM_WORLD, whose context `world` is; waits.
-CollectiveCosts agree_on_costs(const Job& job, const Context& world);
+/// Collective over MPI_COMM_WORLD, whose team `world` is; waits.
+CollectiveCosts agree_on_costs(const Job& job, const Team& world);
 
 /// What members know alike of a call, when its turn has come.
 struct CallShape {
@@ -36,6 +36,6 @@ struct CallShape {
 /// The method is the same on all members. `seconds`: where to put what the links take by it, or
 /// null.
 schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& shape,
-                           const Context& context, double* seconds = nullptr);
+                           const Team& team, double* seconds = nullptr);
 
 }  // namespace mpress::engine

@@ -58,12 +58,11 @@ class OfferedCall : public CollectiveOperation {
 
  protected:
   /// All of these outlive it.
-  OfferedCall(Job& job, const Collective& call, Context& context)
-      : job_(job), call_(call), context_(context) {}
+  OfferedCall(Job& job, const Collective& call, Team& team) : job_(job), call_(call), team_(team) {}
 
   Job& job_;
   const Collective& call_;
-  Context& context_;
+  Team& team_;
   int code_ = MPI_SUCCESS;
 
  private:

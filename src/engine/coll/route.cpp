@@ -20,10 +20,10 @@ namespace mpress::engine {
 namespace {
 
 /// May encoding pairs pay? Members do not tell each other which codec a call asks for.
-bool may_pay_pairs(const Job& job, const Context& context, const Operands& operands) {
-  if (!operands.asked) return may_pay(job, context, context.spec().value_or(job.config.spec));
+bool may_pay_pairs(const Job& job, const Team& team, const Operands& operands) {
+  if (!operands.asked) return may_pay(job, team, team.spec().value_or(job.config.spec));
   const Gains& gains = job.collectives.most;
-  return context.hosts().count() > 1 ? gains.between : gains.within;
+  return team.hosts().count() > 1 ? gains.between : gains.within;
 }
 
 /// Is it a call at which members tell each other: 1, 2, 4, 8 ..., or a multiple of 1024?
@@ -33,36 +33,35 @@ bool tells_mode(std::uint64_t number) {
 }
 
 /// Has this member had any, as of this call?
-void note_devices(Job& job, const Operands& operands, Context::Mode& mode) {
+void note_devices(Job& job, const Operands& operands, Team::Mode& mode) {
   mode.has_had_device = mode.has_had_device || StandIn::is_on_device(job, operands.send) ||
                         StandIn::is_on_device(job, operands.receive);
 }
 
 }  // namespace
 
-bool may_pay(const Job& job, const Context& context, const Spec& spec) {
+bool may_pay(const Job& job, const Team& team, const Spec& spec) {
   const Gains& gains = job.collectives.of(spec);
-  return context.hosts().count() > 1 ? gains.between : gains.within;
+  return team.hosts().count() > 1 ? gains.between : gains.within;
 }
 
-Context& context_of(Job& job, const Candidate& candidate, Form form) {
-  return *(form == Form::immediate ? job.contexts.of(candidate.comm)
-                                   : job.contexts.of_blocking(candidate.comm));
+Team& team_of(Job& job, const Candidate& candidate, Form form) {
+  return *(form == Form::immediate ? job.teams.of(candidate.comm)
+                                   : job.teams.of_blocking(candidate.comm));
 }
 
-bool may_decide_now(const Candidate& candidate, Context& context) {
-  return candidate.is_decided_at_once && context.is_settled() && context.order().is_idle();
+bool may_decide_now(const Candidate& candidate, Team& team) {
+  return candidate.is_decided_at_once && team.is_settled() && team.order().is_idle();
 }
 
 std::optional<Served> decide_now(Job& job, const Collective& call, const Operands& operands,
-                                 Context& context) {
-  const char* const why = context.is_ready() ? does_not_pay : context.why_not();
-  if (!context.is_ready() || !may_pay_pairs(job, context, operands)) {
+                                 Team& team) {
+  const char* const why = team.is_ready() ? does_not_pay : team.why_not();
+  if (!team.is_ready() || !may_pay_pairs(job, team, operands)) {
     job.record.leave(call.op, why);
     return std::nullopt;
   }
-  return Served{AlgorithmId::pairs, context.order().next_tag(),
-                LongPairs::method(schedule_op(call))};
+  return Served{AlgorithmId::pairs, team.order().next_tag(), LongPairs::method(schedule_op(call))};
 }
 
 bool is_too_brief(Job& job, const Collective& call, const Candidate& candidate) {
@@ -75,11 +74,11 @@ bool is_too_brief(Job& job, const Collective& call, const Candidate& candidate) 
 }
 
 bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,
-                    const Candidate& candidate, Context& context) {
+                    const Candidate& candidate, Team& team) {
   if (!candidate.is_short || candidate.may_compress || candidate.is_reproducible) return false;
-  if (!context.is_settled() || !context.is_ready() || !context.order().is_idle()) return false;
-  if (may_see_devices(job, context)) {
-    Context::Mode& mode = context.mode(call.reduces, candidate.bytes);
+  if (!team.is_settled() || !team.is_ready() || !team.order().is_idle()) return false;
+  if (may_see_devices(job, team)) {
+    Team::Mode& mode = team.mode(call.reduces, candidate.bytes);
     if (mode.has_devices || tells_mode(mode.calls + 1)) return false;
     ++mode.calls;
     note_devices(job, operands, mode);
@@ -91,16 +90,16 @@ bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,
 Routing::~Routing() = default;
 
 Routing::Routing(Job& job, const Collective& call, Form form, const Operands& operands,
-                 const Candidate& candidate, Context& context)
+                 const Candidate& candidate, Team& team)
     : job_(job),
       call_(call),
       operands_(operands),
-      context_(context),
-      turn_(context.order().draw()),
+      team_(team),
+      turn_(team.order().draw()),
       form_(form),
       may_compress_(candidate.may_compress),
       may_be_on_devices_(candidate.may_be_on_devices),
-      mode_(context.mode(call.reduces, candidate.bytes)),
+      mode_(team.mode(call.reduces, candidate.bytes)),
       selection_(mode_.attempts) {
   AgreedCall& known = selection_.call = agreed_call(call, operands, {});
   known.form = form;
@@ -113,11 +112,11 @@ Routing::Routing(Job& job, const Collective& call, Form form, const Operands& op
 
 bool Routing::advance() {
   if (state_ == State::waiting) {
-    if (!context_.order().is_turn(turn_)) return false;
+    if (!team_.order().is_turn(turn_)) return false;
     state_ = State::making;
   }
   if (state_ == State::making) {
-    if (!context_.advance()) return false;
+    if (!team_.advance()) return false;
     consider();
   }
   while (state_ != State::decided) {
@@ -129,7 +128,7 @@ bool Routing::advance() {
       // MPI proceeds meanwhile: others may need what it has to send before they come.
       int found = 0;
       if (!keeps_hook_rules) {
-        mpi::calls().Iprobe(MPI_ANY_SOURCE, context_.first_block_tag(), context_.comm(), &found,
+        mpi::calls().Iprobe(MPI_ANY_SOURCE, team_.first_block_tag(), team_.comm(), &found,
                             MPI_STATUS_IGNORE);
       }
       return false;
@@ -148,47 +147,47 @@ bool Routing::advance() {
 }
 
 void Routing::pass() {
-  if (std::shared_ptr<Operation> next = context_.order().pass()) job_.progress.add(std::move(next));
+  if (std::shared_ptr<Operation> next = team_.order().pass()) job_.progress.add(std::move(next));
 }
 
 /// The position, in the list of links, of the one to the member of this host that is the hardest to
 /// reach.
 std::size_t Routing::slowest_link() const {
-  const schedule::Hosts& hosts = context_.hosts();
+  const schedule::Hosts& hosts = team_.hosts();
   std::size_t slowest = 0;
-  for (const int member : hosts.members(hosts.host(context_.rank()))) {
-    if (member == context_.rank()) continue;
-    const link::Kind nearest = job_.links.nearest(context_.world_rank(member));
+  for (const int member : hosts.members(hosts.host(team_.rank()))) {
+    if (member == team_.rank()) continue;
+    const link::Kind nearest = job_.links.nearest(team_.world_rank(member));
     slowest = std::max(slowest, link::position(nearest));
   }
   return slowest;
 }
 
-/// All calls before it are decided, and so is the context.
+/// All calls before it are decided, and so is the team.
 void Routing::consider() {
-  const bool is_asked = operands_.asked.has_value() && context_.is_ready();
-  if (call_.reduces && context_.has_different_codecs() && !is_asked) {
+  const bool is_asked = operands_.asked.has_value() && team_.is_ready();
+  if (call_.reduces && team_.has_different_codecs() && !is_asked) {
     failure_ = job_.hints_code;
     return decide(Server::failed);
   }
-  if (!context_.is_ready()) {
-    return leave_to_mpi(context_.why_not());
+  if (!team_.is_ready()) {
+    return leave_to_mpi(team_.why_not());
   }
-  selection_.call.team = facts_of(job_, context_);
-  spec_ = context_.spec().value_or(job_.config.spec);
+  selection_.call.team = facts_of(job_, team_);
+  spec_ = team_.spec().value_or(job_.config.spec);
   // Pair by pair, each origin has its own.
   is_asked && !call_.has_own_counts ? ask() : go_on();
 }
 
 /// Specs of calls are told at each: members that differ have to find the same.
 void Routing::ask() {
-  spec_ = spec_of(job_, operands_, context_);
-  const bool is_unclear = context_.has_different_codecs() && !operands_.asked->spec;
+  spec_ = spec_of(job_, operands_, team_);
+  const bool is_unclear = team_.has_different_codecs() && !operands_.asked->spec;
   const std::uint64_t hash = operands_.asked->hash();
   const std::array told{Word{Combine::max, hash}, Word{Combine::max, ~hash},
                         Word{Combine::bit_or, spec_.codec != Codec::none ? 1u : 0u},
                         Word{Combine::bit_or, is_unclear ? 1u : 0u}};
-  agreement_ = context_.agreements().combine(told);
+  agreement_ = team_.agreements().combine(told);
   state_ = State::asking;
 }
 
@@ -207,9 +206,8 @@ void Routing::hear() {
 
 /// It is known what all members ask for.
 void Routing::go_on() {
-  const bool pays =
-      may_compress_ && (call_.has_own_counts ? may_pay_pairs(job_, context_, operands_)
-                                             : may_pay(job_, context_, spec_));
+  const bool pays = may_compress_ && (call_.has_own_counts ? may_pay_pairs(job_, team_, operands_)
+                                                           : may_pay(job_, team_, spec_));
   selection_.call.codec = spec_.codec;
   selection_.call.encodes = (pays && !call_.has_own_counts) || selection_.call.is_reproducible;
   selection_.call.encodes_pairs = pays && call_.has_own_counts;
@@ -218,7 +216,7 @@ void Routing::go_on() {
   if (!selection_.call.encodes && !has_modes && !(selection_.call.encodes_pairs && is_persistent)) {
     return choose();
   }
-  const std::uint64_t made = is_persistent ? context_.order().next_persistent() : 0;
+  const std::uint64_t made = is_persistent ? team_.order().next_persistent() : 0;
   if (is_persistent) served_.tag = CallOrder::persistent_tag(made);
   bool tells = false;
   // Also of what is served in any case: it travels by another algorithm between devices.
@@ -233,19 +231,19 @@ void Routing::go_on() {
   // Members free persistent calls when they like.
   const bool may_share_tag = is_persistent && made >= CallOrder::persistent_tags;
   if (!tells && !may_share_tag) return choose();
-  const bool is_taken = is_persistent && context_.order().is_taken(served_.tag);
+  const bool is_taken = is_persistent && team_.order().is_taken(served_.tag);
   const std::array told{Word{Combine::bit_or, mode_.has_had_device ? 1u : 0u},
                         Word{Combine::bit_or, is_taken ? 1u : 0u},
                         Word{Combine::max, slowest_link()}};
-  agreement_ = context_.agreements().combine(told);
+  agreement_ = team_.agreements().combine(told);
   state_ = State::agreeing;
 }
 
 void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) selection_.call.on_devices = mode_.has_devices = true;
-  context_.set_between_devices(link::kind_at(agreement_->result()[2]));
-  selection_.call.team = facts_of(job_, context_);
+  team_.set_between_devices(link::kind_at(agreement_->result()[2]));
+  selection_.call.team = facts_of(job_, team_);
   if (agreement_->result()[1] != 0) {
     return leave_to_mpi("there are too many persistent ones");
   }
@@ -262,7 +260,7 @@ void Routing::choose() {
 bool Routing::has_reached() const { return !operands_.order() || operands_.order()->is_reached(); }
 
 /// Offers what members offer each other, and decides for anything else. False while that waits: for
-/// the context's last kernel that waits for others, and for what the program's stream holds, where
+/// the team's last kernel that waits for others, and for what the program's stream holds, where
 /// the algorithm's work does not begin behind that by itself. Callers wait for that where MPI has a
 /// part.
 bool Routing::begin() {
@@ -274,15 +272,15 @@ bool Routing::begin() {
     return true;
   }
   const Maker& making = maker(selection_.chosen());
-  if (making.has_kernels && JointMemories::are_busy(job_, context_)) return false;
+  if (making.has_kernels && JointMemories::are_busy(job_, team_)) return false;
   if (!offered_ && (making.has_kernels || has_reached())) {
-    offered_ = making.offer({job_, call_, operands_, context_}, selection_.call);
+    offered_ = making.offer({job_, call_, operands_, team_}, selection_.call);
     // A call whose members have counts of their own waits for it on the host.
     follows_stream_ = !call_.has_own_counts && offered_->follow(operands_.order());
   }
   if (!offered_ || !(follows_stream_ || has_reached())) return false;
-  agreement_ = context_.agreements().gather(would_encode() ? OfferedCall::offer_to_encode()
-                                                           : offered_->offer());
+  agreement_ = team_.agreements().gather(would_encode() ? OfferedCall::offer_to_encode()
+                                                        : offered_->offer());
   state_ = State::offering;
   return true;
 }
@@ -290,18 +288,18 @@ bool Routing::begin() {
 /// Would this member encode what it brings to a call that kernels could bring as it is?
 bool Routing::would_encode() const {
   if (spec_.codec == Codec::none) return false;
-  std::optional<Contribution> what = offered_->contribution(spec_of(job_, operands_, context_));
+  std::optional<Contribution> what = offered_->contribution(spec_of(job_, operands_, team_));
   if (!what) return false;
-  if (const auto comm = mpi::comm_info(operands_.comm)) pass_on_hints(*comm, context_);
+  if (const auto comm = mpi::comm_info(operands_.comm)) pass_on_hints(*comm, team_);
   // A broadcast is encoded segment by segment, by which its ratio is learned.
   if (!call_.reduces) what->part.bytes /= static_cast<std::size_t>(method(true).segments);
-  return engine::would_encode(job_, call_, *what, context_, true);
+  return engine::would_encode(job_, call_, *what, team_, true);
 }
 
 /// By which blocks travel, of a call that mpress serves whole.
 schedule::Method Routing::method(bool compresses) const {
   return method_of(job_, schedule_op(call_),
-                   {selection_.call.bytes, compresses, mode_.has_devices, spec_}, context_);
+                   {selection_.call.bytes, compresses, mode_.has_devices, spec_}, team_);
 }
 
 void Routing::accept() {
@@ -317,14 +315,14 @@ void Routing::accept() {
 
 std::unique_ptr<CollectiveOperation> Routing::operation(mpi::CommInfo& comm) {
   if (offered_) return std::move(offered_);
-  return make_operation(job_, call_, operands_, comm, context_, served_);
+  return make_operation(job_, call_, operands_, comm, team_, served_);
 }
 
 void Routing::decide() {
   served_.algorithm = selection_.chosen();
   if (served_.algorithm == AlgorithmId::by_mpi) return leave_to_mpi(selection_.why_by_mpi());
   if (offered_) return decide(Server::mpress);
-  if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
+  if (form_ != Form::persistent) served_.tag = team_.order().next_tag();
   served_.is_blocking = form_ == Form::blocking;
   const bool is_by_pairs = served_.algorithm == AlgorithmId::pairs;
   served_.method = is_by_pairs || operands_.topology ? LongPairs::method(schedule_op(call_))

@@ -20,7 +20,7 @@
 #include "core/operation.hpp"
 #include "engine/coll/methods.hpp"
 #include "engine/coll/operands.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "trace/record.hpp"
 
@@ -39,7 +39,7 @@ struct Candidate {
   bool is_short = false;         ///< then by messages only where it is encoded
   bool is_brief = false;         ///< short, whatever members ask for
   bool is_reproducible = false;  ///< a reduction that mpress serves wherever it can
-  bool is_decided_at_once = false;  ///< it takes no other rank, once the context is settled
+  bool is_decided_at_once = false;  ///< it takes no other rank, once the team is settled
   std::size_t bytes = 0;            ///< of a block, or of all of a broadcast; 0: no rank knows all
   std::size_t longest = 0;          ///< the same of the longest block
 };
@@ -47,7 +47,7 @@ struct Candidate {
 /// What those who serve a call have to know alike.
 struct Served {
   AlgorithmId algorithm = AlgorithmId::by_mpi;
-  std::uint32_t tag = 0;    ///< of the blocks; the caller takes it (Context::order())
+  std::uint32_t tag = 0;    ///< of the blocks; the caller takes it (Team::order())
   schedule::Method method;  ///< by which they travel; of a reduction: results
   bool is_blocking = false;
   /// Set: it goes as blocks because a member has decided to encode what it brings. Those who encode
@@ -81,22 +81,22 @@ Candidate candidate_by_size(const Job& job, const Collective& call, Form form, b
                             std::size_t bytes, std::size_t all_bytes);
 
 /// By a codec, and by who shares a host, as all members have agreed.
-bool may_pay(const Job& job, const Context& context, const Spec& spec);
+bool may_pay(const Job& job, const Team& team, const Spec& spec);
 
 /// Local: no other rank is asked, and nothing begins. Counts a call that MPI serves.
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);
 
-/// The context of such a call's communicator, whose making begins where it has none. A call that
+/// The team of such a call's communicator, whose making begins where it has none. A call that
 /// may wait makes it by calls that do.
-Context& context_of(Job& job, const Candidate& candidate, Form form);
+Team& team_of(Job& job, const Candidate& candidate, Form form);
 
 /// Of a call that is decided at once, where that takes no turn either: how its long pairs travel;
 /// empty, and counted, where MPI serves all of it. Only if may_decide_now().
-bool may_decide_now(const Candidate& candidate, Context& context);
+bool may_decide_now(const Candidate& candidate, Team& team);
 std::optional<Served> decide_now(Job& job, const Collective& call, const Operands& operands,
-                                 Context& context);
+                                 Team& team);
 
-/// Is it one of the first short sums on a communicator that has no context? To make one takes a
+/// Is it one of the first short sums on a communicator that has no team? To make one takes a
 /// communicator of MPI's, of which there are some two thousand: a program may have as many for a
 /// few sums each. Then this counts it, as all members do, and MPI serves it.
 bool is_too_brief(Job& job, const Collective& call, const Candidate& candidate);
@@ -104,10 +104,10 @@ bool is_too_brief(Job& job, const Collective& call, const Candidate& candidate);
 /// Is it a short one that MPI serves, as all members know without taking a turn? Then this counts
 /// it.
 bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,
-                    const Candidate& candidate, Context& context);
+                    const Candidate& candidate, Team& team);
 
 /// Deciding who serves a call, after all calls before it. It takes other ranks where they tell each
-/// other, and while the context is being made.
+/// other, and while the team is being made.
 class Routing {
  public:
   enum class Server : unsigned char {
@@ -119,7 +119,7 @@ class Routing {
 
   /// `operands` outlives it.
   Routing(Job& job, const Collective& call, Form form, const Operands& operands,
-          const Candidate& candidate, Context& context);
+          const Candidate& candidate, Team& team);
   ~Routing();
 
   /// Never waits. Returns whether it is decided.
@@ -144,7 +144,7 @@ class Routing {
   /// Puts `call`, of which this decides, in line where it waits for its turn: the call before it
   /// has it proceed then. False where it is its turn, or was.
   bool stand_in_line(std::shared_ptr<Operation> call) {
-    return state_ == State::waiting && context_.order().stand_in_line(turn_, std::move(call));
+    return state_ == State::waiting && team_.order().stand_in_line(turn_, std::move(call));
   }
 
  private:
@@ -176,12 +176,12 @@ class Routing {
   Job& job_;
   const Collective& call_;
   const Operands& operands_;
-  Context& context_;
+  Team& team_;
   const std::uint64_t turn_;
   const Form form_;
   const bool may_compress_;
   const bool may_be_on_devices_;
-  Context::Mode& mode_;
+  Team::Mode& mode_;
   Selection selection_;
   Spec spec_;  ///< of all members; where theirs differ, `auto`
   State state_ = State::waiting;

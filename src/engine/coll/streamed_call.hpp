@@ -10,7 +10,7 @@
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
 #include "mpi/error_handlers.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 #include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {
@@ -19,8 +19,8 @@ class StreamedCall final : public Operation {
  public:
   /// Of arrays that the operands name nothing is kept.
   StreamedCall(const Collective& call, const Operands& operands,
-               std::shared_ptr<mpi::CommInfo> comm, Context& context)
-      : call_(call), operands_(operands), comm_(std::move(comm)), hold_(context) {}
+               std::shared_ptr<mpi::CommInfo> comm, Team& team)
+      : call_(call), operands_(operands), comm_(std::move(comm)), hold_(team) {}
 
   const Collective& call() const { return call_; }
   const Operands& operands() const { return operands_; }
@@ -41,7 +41,7 @@ class StreamedCall final : public Operation {
   const Collective call_;
   const Operands operands_;
   const std::shared_ptr<mpi::CommInfo> comm_;
-  const ContextHold hold_;
+  const TeamHold hold_;
   std::unique_ptr<CollectiveOperation> operation_;  ///< destroyed first: it uses what is above
 };
 

@@ -207,7 +207,7 @@ bool Agreements::is_complete(Agreement& one, MPI_Request& request) const {
   return true;
 }
 
-/// Sends what is known to one rank of the context, and receives what another knows; a negative
+/// Sends what is known to one rank of the team, and receives what another knows; a negative
 /// rank is none. Returns whether both are through.
 bool Agreements::exchange(Agreement& one, int to, int from) {
   const mpi::Calls& mpi = mpi::calls();

@@ -1,4 +1,4 @@
-// Agreeing on a few numbers among the members of a context, without waiting.
+// Agreeing on a few numbers among the members of a team, without waiting.
 //
 // Within a host it takes a board a member (link/board.hpp): no call of MPI's, none of the
 // system's. Across hosts the first member of each host speaks for it.
@@ -77,7 +77,7 @@ class Agreement : public Operation {
   MPI_Request receiving_ = MPI_REQUEST_NULL;
 };
 
-/// The agreements of one context. Thread-safe. One thread at a time advances them, and calls MPI
+/// The agreements of one team. Thread-safe. One thread at a time advances them, and calls MPI
 /// meanwhile; nobody waits for that thread.
 class Agreements : public std::enable_shared_from_this<Agreements> {
  public:
@@ -85,9 +85,9 @@ class Agreements : public std::enable_shared_from_this<Agreements> {
   /// Tags from the first on are taken, of the private communicator.
   static constexpr int tags = 1024;
 
-  /// `comm`: private to the context, and returns errors; `first_tag`: of those for agreements.
-  /// `members`: ranks in MPI_COMM_WORLD, by rank in the context, of which this is `rank`. `board`:
-  /// of this process, or null; where one member has none, none has. `key`: the context's.
+  /// `comm`: private to the team, and returns errors; `first_tag`: of those for agreements.
+  /// `members`: ranks in MPI_COMM_WORLD, by rank in the team, of which this is `rank`. `board`:
+  /// of this process, or null; where one member has none, none has. `key`: the team's.
   Agreements(Hosts& hosts, const mpi::Peek& peek, MPI_Comm comm, int first_tag,
              const std::vector<int>& members, int rank, link::Board* board, std::uint64_t key);
   Agreements(const Agreements&) = delete;
@@ -99,7 +99,7 @@ class Agreements : public std::enable_shared_from_this<Agreements> {
   std::shared_ptr<Agreement> combine(std::span<const Word> words);
 
   /// All members' values, each member's `values` after those of the one before it. Where the
-  /// context spans hosts: up to `link::Board::most_results` values together.
+  /// team spans hosts: up to `link::Board::most_results` values together.
   std::shared_ptr<Agreement> gather(std::span<const std::uint64_t> values);
 
   /// The most values a member that gather() may be asked for.
@@ -118,7 +118,7 @@ class Agreements : public std::enable_shared_from_this<Agreements> {
   friend class Agreement;
 
   struct Member {
-    int rank;  ///< in the context
+    int rank;  ///< in the team
     int world_rank;
     link::Board* board = nullptr;  ///< once it has been found
     bool is_gone = false;          ///< its process has ended

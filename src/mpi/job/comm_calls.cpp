@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "mpi/job/context.hpp"
 #include "mpi/job/job.hpp"
+#include "mpi/job/teams.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "trace/message.hpp"
 
@@ -56,9 +56,9 @@ std::uint64_t number_of(const std::string& text) {
 /// were made. A codec may differ, as messages describe themselves; reductions are errors then.
 /// Returns an MPI error code, which is raised.
 int share_hints(Job& job, mpi::CommInfo& known) {
-  if (!job.contexts.may_have(known)) return MPI_SUCCESS;
-  auto* const context = static_cast<Context*>(known.attached());
-  if (context) job.progress.wait_until([&] { return context->order().is_idle(); });
+  if (!job.teams.may_have(known)) return MPI_SUCCESS;
+  auto* const team = static_cast<Team*>(known.attached());
+  if (team) job.progress.wait_until([&] { return team->order().is_idle(); });
   const mpi::Hints hints = known.hints.get();
   const std::string codec = hints.codec ? to_string(hints.codec->value) : "";
   const std::string reproducible = hints.reproducible ? hints.reproducible->text : "";
@@ -76,10 +76,10 @@ int share_hints(Job& job, mpi::CommInfo& known) {
   }
   using Shared = mpi::CommHints::Shared;
   known.hints.set_shared_codec(is_codec_same ? Shared::same : Shared::different);
-  if (context) {
+  if (team) {
     const bool has_one = is_codec_same && hints.codec;
-    context->set_hints(has_one ? std::optional(hints.codec->value) : std::nullopt, !is_codec_same,
-                       known.hints.reproducible(job.config.reproducible));
+    team->set_hints(has_one ? std::optional(hints.codec->value) : std::nullopt, !is_codec_same,
+                    known.hints.reproducible(job.config.reproducible));
   }
   if (is_kept) return MPI_SUCCESS;
   trace::say("rank " + std::to_string(job.rank) +

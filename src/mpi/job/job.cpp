@@ -45,14 +45,14 @@ void stop_job() {
   mpi::remove_progress_hook();
   release_freed(job);
   mpi::raise_now();
-  job.contexts.drop_kept();
+  job.teams.drop_kept();
   // Where a rank has ended, what is private to the others ends with their processes.
-  if (job.chunks.close()) job.contexts.close();
+  if (job.chunks.close()) job.teams.close();
   job.state_ = Job::State::off;
   auto& profile = job.record.header().profile;  // for the report
   const std::string learned = describe_learned(job, job.learned);
   std::strncat(profile, learned.c_str(), sizeof profile - 1 - std::strlen(profile));
-  if (job.learned && job.contexts.hosts().leader(job.rank) == job.rank) keep_learned(job);
+  if (job.learned && job.teams.hosts().leader(job.rank) == job.rank) keep_learned(job);
   mpi::forget_types();
   job.record.header().finished_ns = trace::now_ns();
   mpi::close_self_comm();

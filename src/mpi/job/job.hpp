@@ -9,7 +9,7 @@
 #include "engine/coll/methods.hpp"
 #include "message/messaging.hpp"
 #include "mpi/calls/calls.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 #include "mpi/messages/probed.hpp"
 #include "mpi/mpi_channel.hpp"
 #include "mpi/objects/immortal.hpp"
@@ -27,7 +27,7 @@ class Job final : public Messaging {
   RequestTable requests;
   StartStreams start_streams;
   ProbedMessages probed;
-  Contexts contexts{progress, peek};
+  Teams teams{progress, peek};
   mpi::MpiChannel channel;     ///< of the link that has one
   link::Account kept_on_host;  ///< what communicators keep of links' memory of the host
   /// Is a kernel left to a device, or may one be? One at a time (JointKernel).
@@ -58,7 +58,7 @@ class Job final : public Messaging {
     bool immediate = false;  ///< non-blocking and persistent ones, too
     bool in_hook = false;    ///< these proceed in the progress hook of this process's MPI
     std::atomic<bool> need_thread{false};  ///< or by a progress thread, which is started for them
-    bool makes_contexts = false;           ///< also as the first call on a communicator
+    bool makes_teams = false;              ///< also as the first call on a communicator
     bool keeps_topologies = false;         ///< private communicators have those of the program's
     const Gains& of(const Spec& spec) const {
       const Codec codec = spec.codec == Codec::automatic ? Codec::mpc : spec.codec;

@@ -185,10 +185,10 @@ bool may_start_thread(const Job& job) {
   return job.config.may_start_thread && job.threaded && job.peek.is_possible() && !job.gpu_aware;
 }
 
-/// May MPI_Comm_idup make contexts? Not in Open MPI 5, whose tags for it and for other non-blocking
+/// May MPI_Comm_idup make teams? Not in Open MPI 5, whose tags for it and for other non-blocking
 /// calls on the communicator come in the order in which their steps begin, so other calls of the
 /// program's there mix with it; nor where threads make communicators meanwhile, see
-/// Contexts::of_blocking(); nor where it could call the program's copy callbacks.
+/// Teams::of_blocking(); nor where it could call the program's copy callbacks.
 bool may_duplicate(const Job& job) {
 #if defined(OPEN_MPI)
   constexpr bool is_apart = false;
@@ -216,7 +216,7 @@ std::size_t least_framed(const Job& job, std::size_t least_chunk) {
   return std::min({least, least_by_links(job), are_cut ? 2 * least_chunk : least});
 }
 
-/// What the members of a communicator tell each other when it gets a context.
+/// What the members of a communicator tell each other when it gets a team.
 Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
   Facts facts;
   facts[Fact::least_chunk] = Chunks::least_chunk(chunk_bytes, device_chunks);
@@ -270,15 +270,15 @@ void start_progress_thread(Job& job) {
 }
 
 /// All ranks tell each other what each can and wants.
-const Context* tell_facts(Job& job, const Tuning& tuning) {
+const Team* tell_facts(Job& job, const Tuning& tuning) {
   job.peek.open(job.threaded);
   const std::size_t chunk_bytes = job.peek.is_possible() ? job.config.chunk : 0;
-  job.contexts.open(job.nonce, facts_of(job, chunk_bytes, tuning.costs.device_chunks));
-  const Context* const world = job.contexts.world().get();
+  job.teams.open(job.nonce, facts_of(job, chunk_bytes, tuning.costs.device_chunks));
+  const Team* const world = job.teams.world().get();
   const bool is_told = world && world->is_true_for_any(Fact::wants);
   // Ranks with other settings have to find the same: that MPI serves a call.
   job.config.reproducible = world && world->is_true_for_any(Fact::reproducible);
-  job.contexts.set_reproducible(job.config.reproducible);
+  job.teams.set_reproducible(job.config.reproducible);
   job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
   job.gets_device_chunks = world && world->is_true_for_any(Fact::gpu_aware);
   if (is_told) {
@@ -294,7 +294,7 @@ const Context* tell_facts(Job& job, const Tuning& tuning) {
 }
 
 /// Which collective calls mpress may serve, as far as facts tell. Once chunks are open.
-void allow_collectives(Job& job, const Context& world) {
+void allow_collectives(Job& job, const Team& world) {
   // An MPI that takes memory of devices moves what is not encoded between them by itself; but
   // such MPIs combine elements on the host.
   job.collectives.reductions = world.is_true_for_any(Fact::may_see_gpus);
@@ -304,9 +304,9 @@ void allow_collectives(Job& job, const Context& world) {
   job.collectives.in_hook = hook_runs_messages(job);
   job.collectives.need_thread =
       job.collectives.immediate && !job.config.progress_thread && !job.collectives.in_hook;
-  job.collectives.makes_contexts = world.is_true_for_all(Fact::duplicates);
+  job.collectives.makes_teams = world.is_true_for_all(Fact::duplicates);
   job.collectives.keeps_topologies = world.is_true_for_all(Fact::hides_duplicates);
-  if (job.collectives.keeps_topologies) job.contexts.keep_topologies();
+  if (job.collectives.keeps_topologies) job.teams.keep_topologies();
   for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
     job.collectives.gains[codec] = {world.is_true_for_any(fact_of(Fact::none_within, codec)),
                                     world.is_true_for_any(fact_of(Fact::none_between, codec))};
@@ -314,7 +314,7 @@ void allow_collectives(Job& job, const Context& world) {
 }
 
 /// Where nothing tells what links are like; then more may be gained. Once chunks are open.
-void measure_links(Job& job, const Context& world, Tuning& tuning) {
+void measure_links(Job& job, const Team& world, Tuning& tuning) {
   const bool learns = world.is_true_for_any(Fact::learns);
   if (!world.is_true_for_any(Fact::measures) || (!learns && world.hosts().count() == 1)) return;
   mpi::ProbeExchange exchange(world.comm(), job.pacer);
@@ -325,7 +325,7 @@ void measure_links(Job& job, const Context& world, Tuning& tuning) {
   }
   if (job.gets_frames) job.least_framed_bytes = world.lowest()[Fact::least_framed];
   job.learned = learns;
-  if (job.gets_frames && learns) job.timings.open(job.contexts.hosts().shared_sheet());
+  if (job.gets_frames && learns) job.timings.open(job.teams.hosts().shared_sheet());
   tuning.lacking[static_cast<std::size_t>(policy::Medium::host)].clear();
 }
 
@@ -333,12 +333,12 @@ void measure_links(Job& job, const Context& world, Tuning& tuning) {
 void measure_linked(Job& job) {
   constexpr policy::Path linked{policy::Place::device, policy::Peer::linked};
   if (!learns(job) || !job.links.peer.is_open() || job.policy.links().is_configured(linked)) return;
-  job.linked_rate.open(job.contexts.hosts().shared_sheet());
+  job.linked_rate.open(job.teams.hosts().shared_sheet());
 }
 
 /// What all ranks of MPI_COMM_WORLD do in MPI_Init.
 void start_together(Job& job, Tuning& tuning) {
-  const Context* const world = tell_facts(job, tuning);
+  const Team* const world = tell_facts(job, tuning);
   open_links(job);
   if (job.chunks.is_open()) {
     allow_collectives(job, *world);

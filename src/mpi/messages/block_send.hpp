@@ -1,5 +1,5 @@
 // A block that several ranks get: encoded once, by the sender or by whoever it has it from, and
-// sent to each as one message of the context's communicator.
+// sent to each as one message of the team's communicator.
 #pragma once
 
 #include <memory>

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "engine/coll/route.hpp"
-#include "mpi/job/context.hpp"
 #include "mpi/job/job.hpp"
+#include "mpi/job/teams.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "policy/methods.hpp"
 #include "schedule/moves/hierarchical.hpp"
@@ -32,8 +32,8 @@ const Gains& gains_of_pairs(const Job& job, const Operands& operands) {
 }
 
 /// Is compressing between the two worth a thought? Both know.
-bool may_pay(const Gains& gains, const Context& context, int peer) {
-  return context.share_host(context.rank(), peer) ? gains.within : gains.between;
+bool may_pay(const Gains& gains, const Team& team, int peer) {
+  return team.share_host(team.rank(), peer) ? gains.within : gains.between;
 }
 
 /// The long blocks of an operand that `may_go(i)` lets travel, which is asked last. Arguments of
@@ -70,20 +70,20 @@ std::vector<bool> long_edges(const Job& job, const Blocks& blocks, const std::ve
 }
 
 /// Nothing is forwarded, whoever shares hosts: schedule::make() has other algorithms there.
-schedule::Schedule whole(const schedule::Task& task, const Context& context, int window) {
+schedule::Schedule whole(const schedule::Task& task, const Team& team, int window) {
   switch (task.op) {
-    case schedule::Op::scatter: return linear_scatter(task, context.rank(), window);
-    case schedule::Op::gather: return linear_gather(task, context.rank(), window);
+    case schedule::Op::scatter: return linear_scatter(task, team.rank(), window);
+    case schedule::Op::gather: return linear_gather(task, team.rank(), window);
     default: break;
   }
-  const schedule::Hosts& hosts = context.hosts();
-  return hosts.count() > 1 ? hierarchical_alltoall(task, context.rank(), hosts, window)
-                           : scattered_alltoall(task, context.rank(), window);
+  const schedule::Hosts& hosts = team.hosts();
+  return hosts.count() > 1 ? hierarchical_alltoall(task, team.rank(), hosts, window)
+                           : scattered_alltoall(task, team.rank(), window);
 }
 
 }  // namespace
 
-LongPairs::LongPairs(const Job& job, const Context& context, const Operands& operands) {
+LongPairs::LongPairs(const Job& job, const Team& team, const Operands& operands) {
   const Blocks& sent = operands.send.reads;
   const Blocks& received = operands.receive.writes;
   if (const mpi::Topology* const topology = operands.topology) {
@@ -95,8 +95,8 @@ LongPairs::LongPairs(const Job& job, const Context& context, const Operands& ope
   const Gains& gains = gains_of_pairs(job, operands);
   const auto of_ranks = [&](const Blocks& blocks) {
     const auto may_go = [&](int i) {
-      const int peer = blocks.number() == context.size() ? i : operands.root;
-      return peer != context.rank() && may_pay(gains, context, peer);
+      const int peer = blocks.number() == team.size() ? i : operands.root;
+      return peer != team.rank() && may_pay(gains, team, peer);
     };
     return long_blocks(job, blocks, [](int) { return true; }, may_go);
   };
@@ -111,18 +111,18 @@ schedule::Method LongPairs::method(schedule::Op op) {
 }
 
 schedule::Schedule LongPairs::schedule(const schedule::Method& method, const schedule::Task& task,
-                                       const Context& context) const {
+                                       const Team& team) const {
   const auto size = static_cast<schedule::Block>(task.size);
   const bool is_alltoall = task.op == schedule::Op::alltoall;
   // Where a rank has one block, that is the root's.
   const auto is_long = [&](schedule::Block block) {
-    const bool is_own = task.origin(block) == context.rank();
+    const bool is_own = task.origin(block) == team.rank();
     const std::vector<bool>& marks = is_own ? sent_ : received_;
     if (marks.empty()) return false;
     const schedule::Block peer = !is_alltoall ? block : is_own ? block % size : block / size;
     return static_cast<bool>(marks[marks.size() == size ? static_cast<std::size_t>(peer) : 0]);
   };
-  schedule::Schedule found = restricted(whole(task, context, method.window), is_long);
+  schedule::Schedule found = restricted(whole(task, team, method.window), is_long);
   // Few of them go at once. What is there already keeps no rank waiting that has more of them, and
   // goes round by round.
   const auto most = static_cast<std::size_t>(method.window);

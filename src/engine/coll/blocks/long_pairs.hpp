@@ -12,16 +12,16 @@
 
 namespace mpress::engine {
 
-class Context;
+class Team;
 class Job;
 
 /// The long pairs of one rank. A pair is two ranks: MPI moves what a rank has for itself, but for
 /// an edge of a neighbourhood from the rank to itself.
 class LongPairs {
  public:
-  /// Looks at each count once, and asks no other rank. `context` is ready. Without any long pair
+  /// Looks at each count once, and asks no other rank. `team` is ready. Without any long pair
   /// nothing is allocated.
-  LongPairs(const Job& job, const Context& context, const Operands& operands);
+  LongPairs(const Job& job, const Team& team, const Operands& operands);
 
   bool any() const { return !sent_.empty() || !received_.empty(); }
 
@@ -37,7 +37,7 @@ class LongPairs {
 
   /// At most method.window blocks each way at once. `task`: the whole call.
   schedule::Schedule schedule(const schedule::Method& method, const schedule::Task& task,
-                              const Context& context) const;
+                              const Team& team) const;
 
  private:
   // By block of either operand; empty where none is long.

@@ -8,15 +8,15 @@
 namespace mpress::engine {
 
 PairwiseCall::PairwiseCall(Job& job, const Collective& call, const Operands& operands,
-                           std::shared_ptr<mpi::CommInfo> comm, Context& context,
-                           const Served& served, LongPairs pairs)
+                           std::shared_ptr<mpi::CommInfo> comm, Team& team, const Served& served,
+                           LongPairs pairs)
     : job_(job),
       call_(call),
       operands_(operands),
       comm_(std::move(comm)),
       pairs_(std::move(pairs)),
       begin_ns_(trace::now_ns()),
-      served_(make_pairs_operation(job, call_, operands, *comm_, context, served, pairs_)) {
+      served_(make_pairs_operation(job, call_, operands, *comm_, team, served, pairs_)) {
   served_->start(FloatModes::of_thread());
   // MPI's call may wait for long. What others need of this process for their blocks they have then.
   is_over_ = served_->advance();

@@ -17,9 +17,9 @@ namespace mpress::engine {
 /// get through MPI's call, nor to come to it.
 class PairwiseCall {
  public:
-  /// Begins the blocks: waits for no rank. `job`, `call`, `operands` and `context` outlive it.
+  /// Begins the blocks: waits for no rank. `job`, `call`, `operands` and `team` outlive it.
   PairwiseCall(Job& job, const Collective& call, const Operands& operands,
-               std::shared_ptr<mpi::CommInfo> comm, Context& context, const Served& served,
+               std::shared_ptr<mpi::CommInfo> comm, Team& team, const Served& served,
                LongPairs pairs);
 
   /// Those that MPI's call must not move.

@@ -35,18 +35,18 @@ bool encodes_anyway(trace::Called called) {
 
 }  // namespace
 
-Runner::Runner(Job& job, const Collective& call, trace::Called called, const Context& context,
-               int tag, const schedule::Schedule& schedule, const BlockMap& blocks, int code,
+Runner::Runner(Job& job, const Collective& call, trace::Called called, const Team& team, int tag,
+               const schedule::Schedule& schedule, const BlockMap& blocks, int code,
                const Coding* coding)
     : job_(job),
       call_(call),
       called_(called),
-      context_(context),
+      team_(team),
       tag_(tag),
       schedule_(schedule),
       blocks_(blocks),
       coding_(coding),
-      shared_(job, call, called, context, schedule, blocks, coding),
+      shared_(job, call, called, team, schedule, blocks, coding),
       has_own_(code == MPI_SUCCESS),
       code_(code) {}
 
@@ -156,7 +156,7 @@ bool Runner::have_come(int round, int but) const {
 }
 
 bool Runner::is_by_mpi(int peer) const {
-  return job_.links.nearest(context_.world_rank(peer)) == link::Kind::channel;
+  return job_.links.nearest(team_.world_rank(peer)) == link::Kind::channel;
 }
 
 /// Or has it come to nothing? What is kept need not be decoded for that, nor be here as a whole.
@@ -176,7 +176,7 @@ bool Runner::has_all(std::span<const Transfer> sends) const {
 bool Runner::only_passes_on(std::span<const Transfer> sends) const {
   return std::ranges::all_of(sends, [&](const Transfer& transfer) {
     return std::ranges::all_of(schedule_.blocks_of(transfer), [&](schedule::Block block) {
-      return blocks_.task().origin(block) != context_.rank() && shared_.is_kept(block);
+      return blocks_.task().origin(block) != team_.rank() && shared_.is_kept(block);
     });
   });
 }
@@ -192,7 +192,7 @@ void Runner::receive(const Transfer& transfer) {
 void Runner::receive(int from, const Part& part, schedule::Block block) {
   Message message{true, receiving_, from, part.bytes};
   message.block = block;
-  const ReceiveArguments arguments{part.data, part.count, part.type, context_.comm(), &outcome_};
+  const ReceiveArguments arguments{part.data, part.count, part.type, team_.comm(), &outcome_};
   ReceiveArguments posted = arguments;
   if (MpiReceive::may_need_watching(job_, arguments, encodes_anyway(called_))) {
     auto entry = std::make_shared<ReceiveRequest>(job_);
@@ -269,7 +269,7 @@ void Runner::send(const Transfer& transfer, LaunchBatch& batch, std::vector<Depa
 
 /// What should have come may not have.
 bool Runner::has(schedule::Block block) const {
-  const bool is_own = blocks_.task().origin(block) == context_.rank();
+  const bool is_own = blocks_.task().origin(block) == team_.rank();
   return is_own ? has_own_ : code_ == MPI_SUCCESS || shared_.is_kept(block);
 }
 
@@ -333,8 +333,8 @@ Outcome Runner::outcome() const {
 /// Nothing where it cannot be sent.
 std::optional<Outgoing> Runner::prepare(int to, const Part& part,
                                         std::optional<trace::Reason> raw_for, LaunchBatch* batch) {
-  const SendArguments arguments{part.data,       part.count,   part.type, to,
-                                context_.comm(), std::nullopt, &outcome_};
+  const SendArguments arguments{part.data,    part.count,   part.type, to,
+                                team_.comm(), std::nullopt, &outcome_};
   const SendCall call{called_, call_.family, true, raw_for, coding_, batch, driven_};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error == MPI_SUCCESS) return out;
@@ -363,7 +363,7 @@ void Runner::start(Departure&& departure) {
 void Runner::tell_failure(int to) {
   Message message{false, sending_};
   const int code =
-      mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, context_.comm(), &message.request);
+      mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, team_.comm(), &message.request);
   if (code != MPI_SUCCESS) return note(code);
   messages_.push_back(std::move(message));
 }

@@ -1,4 +1,4 @@
-// Runs a schedule whose blocks are messages between two ranks, on a context's private communicator.
+// Runs a schedule whose blocks are messages between two ranks, on a team's private communicator.
 // So blocks have the protocols, links, codecs, statistics and faults of messages. What several
 // ranks get is encoded once and passed on as it came: coll/blocks/shared_blocks.
 #pragma once
@@ -34,7 +34,7 @@ class Runner {
  public:
   /// Blocks have `tag`. Where `code` tells of an error, all blocks of this rank come empty.
   /// `coding`: see SharedBlocks. What it refers to outlives it.
-  Runner(Job& job, const Collective& call, trace::Called called, const Context& context, int tag,
+  Runner(Job& job, const Collective& call, trace::Called called, const Team& team, int tag,
          const schedule::Schedule& schedule, const BlockMap& blocks, int code,
          const Coding* coding = nullptr);
 
@@ -153,7 +153,7 @@ class Runner {
   Job& job_;
   const Collective& call_;
   const trace::Called called_;
-  const Context& context_;
+  const Team& team_;
   const int tag_;
   const schedule::Schedule& schedule_;
   const BlockMap& blocks_;

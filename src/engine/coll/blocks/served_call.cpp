@@ -8,26 +8,25 @@
 namespace mpress::engine {
 
 ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operands,
-                       mpi::CommInfo& comm, Context& context, const Served& served,
+                       mpi::CommInfo& comm, Team& team, const Served& served,
                        const LongPairs* pairs)
     : job_(job),
       call_(call),
       operands_(operands),
       comm_(comm),
-      context_(context),
+      team_(team),
       served_(served),
-      tag_(context, served.tag),
+      tag_(team, served.tag),
       pairs_(pairs),
-      blocks_(job, schedule_op(call), operands, context.rank(), context.size(),
-              served.method.segments),
-      coding_(coding_of(job, operands, context, served.encodes)) {}
+      blocks_(job, schedule_op(call), operands, team.rank(), team.size(), served.method.segments),
+      coding_(coding_of(job, operands, team, served.encodes)) {}
 
 /// Of a call that asks for something itself, or of which it is decided that it `encodes`.
 std::optional<Coding> ServedCall::coding_of(const Job& job, const Operands& operands,
-                                            const Context& context, bool encodes) {
+                                            const Team& team, bool encodes) {
   const std::optional<Asked>& asked = operands.asked;
   if (!encodes && !(asked && (asked->spec || asked->same_bits))) return std::nullopt;
-  return Coding{.spec = spec_of(job, operands, context),
+  return Coding{.spec = spec_of(job, operands, team),
                 .is_decided = encodes,
                 .is_for_root_too = asked && asked->same_bits};
 }
@@ -35,7 +34,7 @@ std::optional<Coding> ServedCall::coding_of(const Job& job, const Operands& oper
 void ServedCall::start(FloatModes) {
   code_ = MPI_SUCCESS;
   bound_ = 0;
-  pass_on_hints(comm_, context_);
+  pass_on_hints(comm_, team_);
   begin();
 }
 
@@ -49,14 +48,14 @@ bool ServedCall::begin() {
 void ServedCall::open() {
   // Who fails here still takes part: others wait for blocks.
   const int opened = blocks_.open();
-  if (!schedule_ && pairs_) schedule_ = pairs_->schedule(served_.method, blocks_.task(), context_);
+  if (!schedule_ && pairs_) schedule_ = pairs_->schedule(served_.method, blocks_.task(), team_);
   if (!schedule_) {
-    schedule_ = schedule::make(served_.method, blocks_.task(), context_.rank(), context_.hosts());
+    schedule_ = schedule::make(served_.method, blocks_.task(), team_.rank(), team_.hosts());
   }
   is_run_ = false;
   has_copied_ = pairs_ != nullptr;
   looks_ = 0;
-  runner_.emplace(job_, call_, called(), context_, tag_.of_blocks(), *schedule_, blocks_, opened,
+  runner_.emplace(job_, call_, called(), team_, tag_.of_blocks(), *schedule_, blocks_, opened,
                   coding_ ? &*coding_ : nullptr);
   runner_->drive(served_.is_blocking && !pairs_);  // beside pairs there is MPI's own call
   runner_->await(is_awaited_);

@@ -22,7 +22,7 @@ class ServedCall final : public CollectiveOperation {
   /// See make_operation(). `pairs`: where set of these alone, without what is this rank's own;
   /// outlives it.
   ServedCall(Job& job, const Collective& call, const Operands& operands, mpi::CommInfo& comm,
-             Context& context, const Served& served, const LongPairs* pairs = nullptr);
+             Team& team, const Served& served, const LongPairs* pairs = nullptr);
 
   void start(FloatModes modes) override;
   bool advance() override;
@@ -36,8 +36,8 @@ class ServedCall final : public CollectiveOperation {
   double bound() const override { return bound_; }
 
  private:
-  static std::optional<Coding> coding_of(const Job& job, const Operands& operands,
-                                         const Context& context, bool encodes);
+  static std::optional<Coding> coding_of(const Job& job, const Operands& operands, const Team& team,
+                                         bool encodes);
   bool begin();
   void open();
   void start_own_copy();
@@ -46,7 +46,7 @@ class ServedCall final : public CollectiveOperation {
   const Collective& call_;
   const Operands& operands_;
   mpi::CommInfo& comm_;
-  Context& context_;
+  Team& team_;
   const Served served_;
   CallTag tag_;
   const LongPairs* const pairs_;

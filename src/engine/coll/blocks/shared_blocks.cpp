@@ -8,12 +8,12 @@
 
 namespace mpress::engine {
 
-SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called called,
-                           const Context& context, const schedule::Schedule& schedule,
-                           const BlockMap& blocks, const Coding* coding)
-    : job_(job), call_(call), called_(called), context_(context), blocks_(blocks), coding_(coding) {
+SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called called, const Team& team,
+                           const schedule::Schedule& schedule, const BlockMap& blocks,
+                           const Coding* coding)
+    : job_(job), call_(call), called_(called), team_(team), blocks_(blocks), coding_(coding) {
   if (!call.has_many_readers) return;
-  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(context.comm());
+  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(team.comm());
   may_have_loss_ =
       coding ? coding->spec.lossy() : comm && comm->hints.codec(job.config.spec).lossy();
   for (const schedule::Transfer& transfer : schedule.sends) {
@@ -35,7 +35,7 @@ SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called calle
 /// Where devices publish what they are given, which needs no host that looks.
 ReceivedBlock::FindStaging SharedBlocks::staging_for(std::span<const int> readers) const {
   std::vector<int> ranks;
-  for (const int reader : readers) ranks.push_back(context_.world_rank(reader));
+  for (const int reader : readers) ranks.push_back(team_.world_rank(reader));
   return [&job = job_, ranks](const Chunking& cut, int device) -> OpaqueBlock::StagingSlots {
     const link::Link& link = job.links.peer;
     const bool is_linked = job.chunks.is_open() && link.devices_publish() &&
@@ -47,7 +47,7 @@ ReceivedBlock::FindStaging SharedBlocks::staging_for(std::span<const int> reader
 }
 
 bool SharedBlocks::is_own(schedule::Block block) const {
-  return blocks_.task().origin(block) == context_.rank();
+  return blocks_.task().origin(block) == team_.rank();
 }
 
 /// Of an all-gather, where a rank's own block is among those that it gets; of a broadcast where
@@ -109,7 +109,7 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   const bool is_summed = coding_ && coding_->is_summed;
   const bool is_opaque = shared.readers.size() > 1 || is_for_self_too(block) || is_summed;
   if (is_own(block) && !is_opaque) return {};
-  const SendArguments arguments{part.data, part.count, part.type, readers.front(), context_.comm()};
+  const SendArguments arguments{part.data, part.count, part.type, readers.front(), team_.comm()};
   const bool at_once = readers.size() == shared.readers.size();
   if (const int code = decide(block, shared, arguments, at_once, driven, batch);
       code != MPI_SUCCESS) {

@@ -22,7 +22,7 @@ class SharedBlocks {
  public:
   /// All of these outlive it. A call whose blocks have one reader each has none. `coding`: null, or
   /// how all blocks are encoded.
-  SharedBlocks(Job& job, const Collective& call, trace::Called called, const Context& context,
+  SharedBlocks(Job& job, const Collective& call, trace::Called called, const Team& team,
                const schedule::Schedule& schedule, const BlockMap& blocks, const Coding* coding);
 
   // Before the first round:
@@ -96,7 +96,7 @@ class SharedBlocks {
   Job& job_;
   const Collective& call_;
   const trace::Called called_;
-  const Context& context_;
+  const Team& team_;
   const BlockMap& blocks_;
   const Coding* const coding_;
   bool may_have_loss_ = false;

@@ -14,7 +14,7 @@
 
 namespace mpress::engine {
 
-/// Of a context, whose members make the same calls, and learn the same of each.
+/// Of a team, whose members make the same calls, and learn the same of each.
 class BlindSums {
  public:
   /// Sums that are likely to be of the same data, a little later.

@@ -9,10 +9,10 @@
 
 namespace mpress::engine {
 JointBroadcast::JointBroadcast(Job& job, const Collective& call, const Operands& operands,
-                               const AgreedCall& agreed, Context& context)
-    : JointCall(job, call, context), operands_(operands), begins_(broadcast_parts(agreed)) {
-  sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, broadcast_word, begins_,
-               JointSum::broadcast_of(context.size(), operands.root), codec::Combine::replace);
+                               const AgreedCall& agreed, Team& team)
+    : JointCall(job, call, team), operands_(operands), begins_(broadcast_parts(agreed)) {
+  sum_.emplace(job, team, JointMemories::of(job, team).raw_sums, broadcast_word, begins_,
+               JointSum::broadcast_of(team.size(), operands.root), codec::Combine::replace);
 }
 
 std::optional<Contribution> JointBroadcast::contribution(const Spec& spec) const {

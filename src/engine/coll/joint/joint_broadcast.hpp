@@ -18,10 +18,10 @@ namespace mpress::engine {
 
 class JointBroadcast final : public JointCall {
  public:
-  /// Of one that symmetric_broadcast applies to, while no other of the context's is under way. All
+  /// Of one that symmetric_broadcast applies to, while no other of the team's is under way. All
   /// but `agreed` outlive it.
   JointBroadcast(Job& job, const Collective& call, const Operands& operands,
-                 const AgreedCall& agreed, Context& context);
+                 const AgreedCall& agreed, Team& team);
 
   Offer offer() override;
   std::optional<Contribution> contribution(const Spec& spec) const override;
@@ -29,7 +29,7 @@ class JointBroadcast final : public JointCall {
   bool advance() override;
 
  private:
-  bool is_root() const { return context_.rank() == operands_.root; }
+  bool is_root() const { return team_.rank() == operands_.root; }
 
   const Operands& operands_;
   const std::vector<std::int64_t> begins_;  ///< of parts, in words

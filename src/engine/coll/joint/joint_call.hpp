@@ -5,15 +5,13 @@
 #include "coll/pieces.hpp"
 #include "engine/coll/joint/joint_memory.hpp"
 #include "engine/coll/offered_call.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 #include "schedule/algorithms.hpp"
 
 namespace mpress::engine {
 
-/// What kernels of a call of such a context reach; for the call whose turn it is.
-inline const policy::Reach& reach_of(const Context& context) {
-  return reach_of(context.between_devices());
-}
+/// What kernels of a call of such a team reach; for the call whose turn it is.
+inline const policy::Reach& reach_of(const Team& team) { return reach_of(team.between_devices()); }
 
 class JointCall : public OfferedCall {
  public:
@@ -31,9 +29,9 @@ class JointCall : public OfferedCall {
   /// and that came of it, from(member).
   template <class To, class From>
   void count(trace::Way way, To to, From from) const {
-    for (int member = 0; member < context_.size() && code_ == MPI_SUCCESS; ++member) {
-      if (member == context_.rank()) continue;
-      count_by_kernel(job_, called(), way, context_.world_rank(member), to(member), from(member));
+    for (int member = 0; member < team_.size() && code_ == MPI_SUCCESS; ++member) {
+      if (member == team_.rank()) continue;
+      count_by_kernel(job_, called(), way, team_.world_rank(member), to(member), from(member));
     }
   }
 };

@@ -18,18 +18,18 @@ constexpr std::size_t alarm_bytes = 256;
 /// What is in lines and flags must be no number that comes again; a call may take many.
 constexpr std::uint32_t most_calls = UINT32_MAX - gpu::joint_sum::most_laps;
 
-/// Symmetric memory of a context, for each link that has some.
-struct KeptMemories final : Context::Kept {
-  KeptMemories(Job& job, const Context& context) {
+/// Symmetric memory of a team, for each link that has some.
+struct KeptMemories final : Team::Kept {
+  KeptMemories(Job& job, const Team& team) {
     for (std::size_t at = 0; at < by_link.size(); ++at) {
       link::MemoryLink* const link = job.links.memory_link(link::kind_at(at));
-      if (link) by_link[at].emplace(job, context, *link);
+      if (link) by_link[at].emplace(job, team, *link);
     }
   }
 
-  static KeptMemories& of(Job& job, Context& context) {
-    std::unique_ptr<Context::Kept>& kept = context.kept();
-    if (!kept) kept = std::make_unique<KeptMemories>(job, context);
+  static KeptMemories& of(Job& job, Team& team) {
+    std::unique_ptr<Team::Kept>& kept = team.kept();
+    if (!kept) kept = std::make_unique<KeptMemories>(job, team);
     return static_cast<KeptMemories&>(*kept);
   }
 
@@ -57,20 +57,20 @@ bool have_all_devices(std::span<const std::uint64_t> told) {
   return std::find(told.begin(), told.end(), 0) == told.end();
 }
 
-JointMemories& JointMemories::of(Job& job, Context& context) {
-  return *KeptMemories::of(job, context).by_link[link::position(context.between_devices())];
+JointMemories& JointMemories::of(Job& job, Team& team) {
+  return *KeptMemories::of(job, team).by_link[link::position(team.between_devices())];
 }
 
-bool JointMemories::are_busy(Job& job, Context& context) {
-  return std::ranges::any_of(KeptMemories::of(job, context).by_link,
+bool JointMemories::are_busy(Job& job, Team& team) {
+  return std::ranges::any_of(KeptMemories::of(job, team).by_link,
                              [](const auto& one) { return one && one->are_busy(); });
 }
 
 bool JointMemory::connect(int device) {
   bool are_read = true;
-  for (int member = 0; member < context_.size(); ++member) {
-    if (member == context_.rank()) continue;
-    const int rank = context_.world_rank(member);
+  for (int member = 0; member < team_.size(); ++member) {
+    if (member == team_.rank()) continue;
+    const int rank = team_.world_rank(member);
     link_.connect(rank, device);
     are_read = are_read && link_.is_read_by(rank, device);
   }
@@ -113,8 +113,8 @@ bool JointMemory::provide(int device, const Size& size) {
 
 bool JointMemory::reserve(std::size_t bytes, link::Transfer& transfer) {
   std::vector<int> readers;
-  for (int member = 0; member < context_.size(); ++member) {
-    if (member != context_.rank()) readers.push_back(context_.world_rank(member));
+  for (int member = 0; member < team_.size(); ++member) {
+    if (member != team_.rank()) readers.push_back(team_.world_rank(member));
   }
   const link::Reservation wanted{readers,
                                  device_,
@@ -156,12 +156,12 @@ JointMemory::Routes JointMemory::routes() const { return {route_to(own_), route_
 void JointMemory::open(std::span<const Routes> told) {
   is_told_ = true;
   memory_.resize(told.size());
-  memory_[static_cast<std::size_t>(context_.rank())] = own_.place(0);
+  memory_[static_cast<std::size_t>(team_.rank())] = own_.place(0);
   others_.resize(told.size());
   for (std::size_t i = 0; i < told.size(); ++i) {
     Other& other = others_[i];
     const int member = static_cast<int>(i);
-    if (member == context_.rank() || (other.memory && other.routes == told[i])) continue;
+    if (member == team_.rank() || (other.memory && other.routes == told[i])) continue;
     other.finish();
     other = {told[i], receive(member, told[i][0], room_), receive(member, told[i][1], alarm_bytes)};
   }
@@ -187,8 +187,8 @@ Answer JointMemory::answer(std::span<const std::uint64_t> told, std::size_t word
 std::unique_ptr<link::Inbound> JointMemory::receive(int member, std::uint64_t word,
                                                     std::size_t bytes) {
   link::Route route(word);
-  route.slot += static_cast<std::uint32_t>(context_.rank() - (context_.rank() > member ? 1 : 0));
-  const int rank = context_.world_rank(member);
+  route.slot += static_cast<std::uint32_t>(team_.rank() - (team_.rank() > member ? 1 : 0));
+  const int rank = team_.world_rank(member);
   if (route.kind != link_.kind() || !link_.knows(rank, route, 1)) return nullptr;
   return link_.receive(
       {rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.links.channel, 0});
@@ -199,7 +199,7 @@ bool JointMemory::is_open() {
   bool are_open = true;
   for (std::size_t i = 0; i < others_.size(); ++i) {
     Other& other = others_[i];
-    if (static_cast<int>(i) == context_.rank() || other.is_open) continue;
+    if (static_cast<int>(i) == team_.rank() || other.is_open) continue;
     link::Arrived arrived;
     other.is_open = other.memory && other.alarm &&
                     other.memory->poll(0, arrived) == gpu::State::done &&
@@ -231,7 +231,7 @@ JointMemory::End JointMemory::look(QueueLease& queue, gpu::Event event, std::uin
   const int failed = failed_member();
   if (failed < 0) return End::undone;
   trace::say("rank " + std::to_string(job_.rank) + ": what rank " +
-             std::to_string(context_.world_rank(failed)) +
+             std::to_string(team_.world_rank(failed)) +
              " brings to a collective call did not come from its GPU");
   code = job_.device_code;
   give_up();
@@ -243,9 +243,9 @@ int JointMemory::failed_member() {
   for (std::size_t i = 0; i < others_.size(); ++i) {
     const int member = static_cast<int>(i);
     link::Arrived arrived;
-    if (member == context_.rank()) continue;
+    if (member == team_.rank()) continue;
     if (others_[i].alarm->poll(0, arrived) != gpu::State::pending ||
-        !link_.lives(context_.world_rank(member))) {
+        !link_.lives(team_.world_rank(member))) {
       return member;
     }
   }

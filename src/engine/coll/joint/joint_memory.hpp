@@ -1,8 +1,8 @@
-// Memory that the kernels of all members of a context reach, for what they combine together
+// Memory that the kernels of all members of a team reach, for what they combine together
 // (gpu/joint.hpp, gpu/joint_sum.hpp): each member's own, and the others' as its device has them
 // open. It is that of the link by which the members' devices reach each other: the devices', or the
 // host's, which all devices have pinned. Made by the first calls that want it, kept as long as the
-// context, and made anew where calls want more.
+// team, and made anew where calls want more.
 //
 // A member tells the others at each call where its own is. Kernels may use it once each has told
 // that it has all others' open, just as they told of them.
@@ -23,7 +23,7 @@
 #include "gpu/gpu.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 
 namespace mpress::engine {
 
@@ -49,9 +49,9 @@ class JointMemory {
   };
 
   /// Memory of `link`, by which the members' devices reach each other.
-  JointMemory(Job& job, const Context& context, link::MemoryLink& link)
+  JointMemory(Job& job, const Team& team, link::MemoryLink& link)
       : job_(job),
-        context_(context),
+        team_(team),
         link_(link),
         is_on_host_(link::attributes_of(link.kind())->is_through_host) {}
   JointMemory(const JointMemory&) = delete;
@@ -175,7 +175,7 @@ class JointMemory {
   }
 
   Job& job_;
-  const Context& context_;
+  const Team& team_;
   link::MemoryLink& link_;
   const bool is_on_host_;
   int device_ = gpu::host;
@@ -194,21 +194,21 @@ class JointMemory {
   Devices devices_ = Devices::unknown;
 };
 
-/// Those of a context, by one link. One call at a time uses each.
+/// Those of a team, by one link. One call at a time uses each.
 struct JointMemories {
-  JointMemories(Job& job, const Context& context, link::MemoryLink& link)
-      : combined(job, context, link),
-        raw_sums(job, context, link),
-        moved(job, context, link),
-        coded_sums(job, context, link) {}
+  JointMemories(Job& job, const Team& team, link::MemoryLink& link)
+      : combined(job, team, link),
+        raw_sums(job, team, link),
+        moved(job, team, link),
+        coded_sums(job, team, link) {}
 
   /// By the link by which the members' devices reach each other, as all told last: for the call
   /// whose turn it is, and while a blocking one is under way. Only where
-  /// Context::has_memory_of_all(). `job` and `context` outlive it.
-  static JointMemories& of(Job& job, Context& context);
+  /// Team::has_memory_of_all(). `job` and `team` outlive it.
+  static JointMemories& of(Job& job, Team& team);
 
   /// Is a call of those under way that do not overlap, by whichever link?
-  static bool are_busy(Job& job, Context& context);
+  static bool are_busy(Job& job, Team& team);
   bool are_busy() const { return combined.is_busy() || raw_sums.is_busy() || moved.is_busy(); }
 
   // Calls of the first three do not overlap, and blocking ones of the last may overlap with those.

@@ -57,27 +57,27 @@ struct Room {
 
 /// Where members do not share a codec, each tells by itself that it wants to encode.
 JointMovement::JointMovement(Job& job, const Collective& call, const Operands& operands,
-                             const AgreedCall& agreed, Context& context)
-    : JointCall(job, call, context),
+                             const AgreedCall& agreed, Team& team)
+    : JointCall(job, call, team),
       operands_(operands),
-      memory_(JointMemories::of(job, context).moved),
-      least_encoded_(agreed.encodes_pairs && spec_of(job, operands, context).codec != Codec::none
+      memory_(JointMemories::of(job, team).moved),
+      least_encoded_(agreed.encodes_pairs && spec_of(job, operands, team).codec != Codec::none
                          ? least_long(job)
                          : SIZE_MAX),
       op_(schedule_op(call)),
-      blocks_(job, op_, operands, context.rank(), context.size(), 1),
+      blocks_(job, op_, operands, team.rank(), team.size(), 1),
       kernel_(job, memory_) {}
 
 Part JointMovement::outgoing(int to) const {
-  const int me = context_.rank();
+  const int me = team_.rank();
   if (!brings(op_, me, operands_.root) || !takes(op_, to, operands_.root)) return {};
-  return blocks_.outgoing(block_of(op_, me, to, context_.size()));
+  return blocks_.outgoing(block_of(op_, me, to, team_.size()));
 }
 
 Part JointMovement::incoming(int from) const {
-  const int me = context_.rank();
+  const int me = team_.rank();
   if (!brings(op_, from, operands_.root) || !takes(op_, me, operands_.root)) return {};
-  return blocks_.incoming(block_of(op_, from, me, context_.size()));
+  return blocks_.incoming(block_of(op_, from, me, team_.size()));
 }
 
 /// On the same device as all else, and without gaps? The blocks of a buffer are looked up once:
@@ -94,7 +94,7 @@ bool JointMovement::lies_here(const Part& part, MPI_Datatype& known) {
 
 /// Finds where the data lies.
 bool JointMovement::is_there() {
-  const int me = context_.rank(), ranks = context_.size();
+  const int me = team_.rank(), ranks = team_.size();
   if (op_ == Op::bcast) {
     // What has gaps would be brought to memory of its own.
     const Blocks& data = me == operands_.root ? operands_.receive.reads : operands_.receive.writes;
@@ -137,7 +137,7 @@ int JointMovement::device_of_buffers() const {
 std::size_t JointMovement::longest() const {
   std::size_t longest = 0;
   for (std::size_t i = 0; i < sends_.size(); ++i) {
-    if (static_cast<int>(i) == context_.rank()) continue;
+    if (static_cast<int>(i) == team_.rank()) continue;
     longest = std::max<std::size_t>({longest, sends_[i].bytes, receives_[i].bytes});
   }
   return longest;
@@ -145,14 +145,14 @@ std::size_t JointMovement::longest() const {
 
 /// Bytes that stay here, which its kernel copies, too, and not as fast as a copy of their own.
 std::size_t JointMovement::kept() const {
-  return receives_[static_cast<std::size_t>(context_.rank())].bytes;
+  return receives_[static_cast<std::size_t>(team_.rank())].bytes;
 }
 
 /// Of all members together 0, if each waits for what the others bring.
 std::uint64_t JointMovement::balance() const {
-  const int me = context_.rank();
+  const int me = team_.rank();
   std::uint64_t balance = 0;
-  for (int member = 0; member < context_.size(); ++member) {
+  for (int member = 0; member < team_.size(); ++member) {
     const auto i = static_cast<std::size_t>(member);
     if (member == me) continue;
     balance += number_of(me, member, sends_[i].bytes) - number_of(member, me, receives_[i].bytes);
@@ -163,10 +163,10 @@ std::uint64_t JointMovement::balance() const {
 JointMovement::Offer JointMovement::offer() {
   if (memory_.is_given_up() || !is_there()) return {};
   const bool is_read = memory_.connect(device_);
-  const auto members = static_cast<unsigned>(context_.size());
+  const auto members = static_cast<unsigned>(team_.size());
   const std::size_t longest = std::max<std::size_t>(this->longest(), 1);
-  if (longest >= least_encoded_ || kept() > reach_of(context_).most_block ||
-      !policy::may_move_jointly(reach_of(context_), longest, context_.size())) {
+  if (longest >= least_encoded_ || kept() > reach_of(team_).most_block ||
+      !policy::may_move_jointly(reach_of(team_), longest, team_.size())) {
     return {};
   }
   const JointMemory::Size size{
@@ -200,8 +200,8 @@ Answer JointMovement::accept(std::span<const std::uint64_t> told) {
   if (answer != Answer::accepted) return answer;
   // Counts that do not match are an error, which messages find.
   if (balance != 0) return Answer::not_now;
-  const auto members = static_cast<unsigned>(context_.size());
-  in_lines_ = has_lines() && longest <= std::min(reach_of(context_).most_block_in_lines,
+  const auto members = static_cast<unsigned>(team_.size());
+  in_lines_ = has_lines() && longest <= std::min(reach_of(team_).most_block_in_lines,
                                                  layout::most_in_lines(members));
   kernel_.begin(device_, told, words, giving());
   return answer;
@@ -210,7 +210,7 @@ Answer JointMovement::accept(std::span<const std::uint64_t> told) {
 gpu::Event JointMovement::give(gpu::Queue& queue, std::uint32_t number, bool again) const {
   const gpu::JointMove move{memory_.memory(), rooms_,
                             in_lines_,        has_lines(),
-                            is_shared(),      static_cast<unsigned>(context_.rank()),
+                            is_shared(),      static_cast<unsigned>(team_.rank()),
                             number,           sends_,
                             receives_,        again,
                             memory_.undone(), kernel_.is_endless()};

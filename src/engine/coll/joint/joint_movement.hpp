@@ -20,10 +20,10 @@ namespace mpress::engine {
 
 class JointMovement final : public JointCall {
  public:
-  /// Of one that symmetric_move applies to, while no other of the context's is under way. All but
+  /// Of one that symmetric_move applies to, while no other of the team's is under way. All but
   /// `agreed` outlive it.
   JointMovement(Job& job, const Collective& call, const Operands& operands,
-                const AgreedCall& agreed, Context& context);
+                const AgreedCall& agreed, Team& team);
 
   Offer offer() override;
   Answer accept(std::span<const std::uint64_t> told) override;

@@ -26,16 +26,16 @@ JointMemory::Size memory_for(unsigned members, std::size_t bytes, bool is_brief,
 }  // namespace
 
 JointReduction::JointReduction(Job& job, const Collective& call, const Operands& operands,
-                               const AgreedCall& agreed, Context& context)
-    : JointCall(job, call, context),
+                               const AgreedCall& agreed, Team& team)
+    : JointCall(job, call, team),
       operands_(operands),
-      memory_(JointMemories::of(job, context).combined),
+      memory_(JointMemories::of(job, team).combined),
       reduction_(*reduction_of(operands)),
       parts_(agreed),
       kernel_(job, memory_) {
   if (parts_.rows.empty()) return;
-  sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, reduction_.type, parts_.rows,
-               JointSum::goal_of(call.family, context.size(), operands.root), reduction_.how);
+  sum_.emplace(job, team, JointMemories::of(job, team).raw_sums, reduction_.type, parts_.rows,
+               JointSum::goal_of(call.family, team.size(), operands.root), reduction_.how);
 }
 
 bool JointReduction::combines(int member) const {
@@ -62,7 +62,7 @@ JointReduction::Offer JointReduction::offer() {
     return sum_->offer(device_, static_cast<const std::byte*>(reduction_.input), results_);
   }
   const bool is_read = memory_.connect(device_);
-  const auto members = static_cast<unsigned>(context_.size());
+  const auto members = static_cast<unsigned>(team_.size());
   if (!memory_.provide(device_, memory_for(members, bytes(), is_brief(), has_long_lines())) ||
       !is_read)
     return {};
@@ -73,8 +73,8 @@ JointReduction::Offer JointReduction::offer() {
 }
 
 bool JointReduction::gets_results() const {
-  if (call_.family == Family::reduce) return context_.rank() == operands_.root;
-  return call_.family == Family::allreduce || combines(context_.rank());
+  if (call_.family == Family::reduce) return team_.rank() == operands_.root;
+  return call_.family == Family::allreduce || combines(team_.rank());
 }
 
 /// Finds where the data lies.
@@ -113,11 +113,11 @@ bool JointReduction::has_long_lines() const { return !memory_.is_on_host(); }
 
 gpu::Event JointReduction::give(gpu::Queue& queue, std::uint32_t number, bool again) const {
   std::uint32_t combiners = 0;
-  for (int member = 0; member < context_.size() && !has_parts(); ++member) {
+  for (int member = 0; member < team_.size() && !has_parts(); ++member) {
     combiners |= combines(member) ? 1u << member : 0;
   }
   const gpu::Joint joint{memory_.memory(),
-                         static_cast<unsigned>(context_.rank()),
+                         static_cast<unsigned>(team_.rank()),
                          number,
                          parts_.begins,
                          combiners,
@@ -139,7 +139,7 @@ bool JointReduction::advance() {
   }
   if (!kernel_.is_under_way()) return true;
   if (!kernel_.advance(giving(), code_)) return false;
-  const int me = context_.rank();
+  const int me = team_.rank();
   count(
       memory_.way(), [&](int member) { return bytes_read(member, me); },
       [&](int member) { return bytes_read(me, member); });

@@ -32,16 +32,16 @@ namespace mpress::engine {
 
 class JointReduction final : public JointCall {
  public:
-  /// Of one that symmetric_reduction applies to, while no other of the context's is under way. All
+  /// Of one that symmetric_reduction applies to, while no other of the team's is under way. All
   /// but `agreed` outlive it.
   JointReduction(Job& job, const Collective& call, const Operands& operands,
-                 const AgreedCall& agreed, Context& context);
+                 const AgreedCall& agreed, Team& team);
 
   Offer offer() override;
   std::optional<Contribution> contribution(const Spec& spec) const override {
     if (!sum_) return std::nullopt;
     return Contribution{
-        longest_contribution(reduction_, reduction_.input, parts_.rows, context_.rank()),
+        longest_contribution(reduction_, reduction_.input, parts_.rows, team_.rank()),
         spec_for(reduction_, spec, false)};
   }
   Answer accept(std::span<const std::uint64_t> told) override;

@@ -25,23 +25,23 @@ std::uint32_t longest_units(std::span<const std::int64_t> begins, ElementType ty
 std::uint32_t JointSum::units_wanted() const {
   constexpr std::uint32_t least = 64;
   const bool is_cached = memory_.is_on_host() && as_it_is_;
-  const std::size_t most = joint::most_units(static_cast<unsigned>(context_.size()), is_cached);
+  const std::size_t most = joint::most_units(static_cast<unsigned>(team_.size()), is_cached);
   const std::size_t units = std::bit_ceil(std::max(least, longest_units(begins_, type_)));
   return static_cast<std::uint32_t>(std::min(most, units));
 }
 
-JointSum::JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
+JointSum::JointSum(Job& job, Team& team, JointMemory& memory, ElementType type,
                    std::span<const std::int64_t> begins, Goal goal,
                    std::optional<codec::Combine> as_it_is)
     : job_(job),
-      context_(context),
+      team_(team),
       memory_(memory),
       type_(type),
       begins_(begins),
       goal_(goal),
       as_it_is_(as_it_is),
       from_(begins.begin(), begins.end() - 1) {
-  for (int member = 0; member < context.size(); ++member) counts_.push_back(elements_of(member));
+  for (int member = 0; member < team.size(); ++member) counts_.push_back(elements_of(member));
 }
 
 JointSum::~JointSum() {
@@ -59,7 +59,7 @@ JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* re
   const bool is_read = memory_.connect(device);
   // Ranks that share a device take no memory for this.
   if (memory_.devices() == Devices::unknown) return {0, word, 0, 0, 0};
-  const joint::Layout layout{static_cast<std::uint32_t>(context_.size()), units_wanted(),
+  const joint::Layout layout{static_cast<std::uint32_t>(team_.size()), units_wanted(),
                              memory_.is_on_host()};
   if (!memory_.provide(device, {layout.bytes(), layout.cleared_bytes()}) || !is_read) return {};
   // There may be more from calls before.
@@ -114,8 +114,8 @@ Answer JointSum::accept(std::span<const Told> told, const codec::szp::Grid& grid
 /// as each waits for the slowest member.
 void JointSum::measure_link() const {
   if (memory_.is_on_host() || !memory_.is_unused()) return;
-  const int next = (context_.rank() + 1) % context_.size();
-  job_.linked_rate.measure(job_, context_.world_rank(next), device_,
+  const int next = (team_.rank() + 1) % team_.size();
+  job_.linked_rate.measure(job_, team_.world_rank(next), device_,
                            memory_.memory()[static_cast<std::size_t>(next)], memory_.bytes_of(next),
                            "a collective call");
 }
@@ -137,7 +137,7 @@ void JointSum::give(bool again) {
   const gpu::JointSum sum{.memory = memory_.memory(),
                           .units = units_,
                           .is_on_host = memory_.is_on_host(),
-                          .member = static_cast<unsigned>(context_.rank()),
+                          .member = static_cast<unsigned>(team_.rank()),
                           .call = number_,
                           .grid = grid_,
                           .how = as_it_is_.value_or(codec::Combine::sum),
@@ -182,14 +182,14 @@ bool JointSum::advance() {
 }
 
 std::size_t JointSum::raw_bytes_to(int other) const {
-  const std::size_t contributed = brings(context_.rank()) ? elements_of(other) : 0;
-  const std::size_t result = is_reader(other) ? elements_of(context_.rank()) : 0;
+  const std::size_t contributed = brings(team_.rank()) ? elements_of(other) : 0;
+  const std::size_t result = is_reader(other) ? elements_of(team_.rank()) : 0;
   return (contributed + result) * element_size(type_);
 }
 
 std::size_t JointSum::raw_bytes_from(int other) const {
-  const std::size_t contributed = brings(other) ? elements_of(context_.rank()) : 0;
-  const std::size_t result = is_reader(context_.rank()) ? elements_of(other) : 0;
+  const std::size_t contributed = brings(other) ? elements_of(team_.rank()) : 0;
+  const std::size_t result = is_reader(team_.rank()) ? elements_of(other) : 0;
   return (contributed + result) * element_size(type_);
 }
 

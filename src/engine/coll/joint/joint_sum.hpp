@@ -49,7 +49,7 @@ class JointSum {
   /// Of parts that fit_in_rows() (coll/pieces.hpp); member i adds up the elements from begins[i] to
   /// begins[i + 1]. All of these outlive it. No other call uses the memory. `as_it_is`: how that is
   /// combined; empty: a sum in quanta.
-  JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
+  JointSum(Job& job, Team& team, JointMemory& memory, ElementType type,
            std::span<const std::int64_t> begins, Goal goal, std::optional<codec::Combine> as_it_is);
   ~JointSum();
 
@@ -107,7 +107,7 @@ class JointSum {
   void measure_link() const;
 
   Job& job_;
-  Context& context_;
+  Team& team_;
   JointMemory& memory_;
   const ElementType type_;
   const std::span<const std::int64_t> begins_;

@@ -23,24 +23,24 @@ constexpr std::uint64_t failure_pause_ns = 1'000'000;
 
 /// As far as all members know.
 bool ReducedCall::have_joint_memory() const {
-  return context_.has_memory_of_all() && bytes() <= reach_of(context_).most_in_quanta;
+  return team_.has_memory_of_all() && bytes() <= reach_of(team_).most_in_quanta;
 }
 
 /// As all members know.
 bool ReducedCall::may_add_jointly() const {
   return served_.is_blocking && reduction_.how == codec::Combine::sum && have_joint_memory() &&
-         fit_in_rows(facts_of(job_, context_), reduction_.type, begins_);
+         fit_in_rows(facts_of(job_, team_), reduction_.type, begins_);
 }
 
 JointSum::Goal ReducedCall::joint_goal() const {
-  return JointSum::goal_of(call_.family, context_.size(), operands_.root);
+  return JointSum::goal_of(call_.family, team_.size(), operands_.root);
 }
 
 /// What this member tells of whether it can.
 void ReducedCall::offer_jointly(Brought& told) {
   if (!may_add_jointly()) return;
-  joint_.emplace(job_, context_, JointMemories::of(job_, context_).coded_sums, reduction_.type,
-                 begins_, joint_goal(), std::nullopt);
+  joint_.emplace(job_, team_, JointMemories::of(job_, team_).coded_sums, reduction_.type, begins_,
+                 joint_goal(), std::nullopt);
   if (code_ != MPI_SUCCESS || home_ == gpu::host) return;
   const auto type = mpi::type_info(reduction_.mpi_type());
   const bool gets_results =
@@ -82,18 +82,18 @@ bool ReducedCall::begins_jointly() {
 }
 
 void ReducedCall::count_jointly() const {
-  const std::size_t others = static_cast<std::size_t>(context_.size()) - 1;
+  const std::size_t others = static_cast<std::size_t>(team_.size()) - 1;
   std::size_t raw_bytes = 0;
-  for (int member = 0; member < context_.size(); ++member) {
-    if (member == context_.rank()) continue;
+  for (int member = 0; member < team_.size(); ++member) {
+    if (member == team_.rank()) continue;
     raw_bytes += joint_->raw_bytes_to(member);
     // Kernels count what goes to all members together.
     count_by_kernel(
-        job_, called(), joint_->way(), context_.world_rank(member),
+        job_, called(), joint_->way(), team_.world_rank(member),
         {joint_->raw_bytes_to(member), joint_->sent_bytes() / others, Codec::szp},
         {joint_->raw_bytes_from(member), joint_->received_bytes() / others, Codec::szp});
   }
-  learn_ratio(job_, call_, {own_piece(), spec_}, context_, raw_bytes, joint_->sent_bytes());
+  learn_ratio(job_, call_, {own_piece(), spec_}, team_, raw_bytes, joint_->sent_bytes());
 }
 
 /// All members find the same: a joint sum, blocks, or that they have to know the range first. An
@@ -128,7 +128,7 @@ bool ReducedCall::blind_results_stand() const {
 bool ReducedCall::ends_for_failure() {
   if (!has_blind_results_ || trace::now_ns() < looks_for_failure_at_ns_) return false;
   looks_for_failure_at_ns_ = trace::now_ns() + failure_pause_ns;
-  JointMemory& memory = JointMemories::of(job_, context_).coded_sums;
+  JointMemory& memory = JointMemories::of(job_, team_).coded_sums;
   if (!memory.has_lost_member()) return false;
   memory.tell_failure();
   movement_->runner().withdraw();

@@ -43,7 +43,7 @@ std::vector<Part> parts_of(const Operand& operand, const Blocks& blocks, const a
 }
 
 std::unique_ptr<const Exchange> along_edges(const Collective& call, const Operands& operands,
-                                            const Context& context, const LongPairs* pairs) {
+                                            const Team& team, const LongPairs* pairs) {
   const mpi::Topology& topology = *operands.topology;
   const bool is_gather = call.has_many_readers;
   auto exchange = std::make_unique<Exchange>();
@@ -63,13 +63,13 @@ std::unique_ptr<const Exchange> along_edges(const Collective& call, const Operan
 
   std::vector<int> outgoing(topology.destinations.size());
   for (std::size_t i = 0; i < outgoing.size(); ++i) outgoing[i] = static_cast<int>(i);
-  const int rank = context.rank();
+  const int rank = team.rank();
   const auto sends = edges_of(outgoing, topology.destinations, rank,
                               [&](int i) { return exchange->to(i).bytes > 0; });
   const auto receives = edges_of(topology.arrival, topology.sources, rank, [&](int i) {
     return exchange->received[static_cast<std::size_t>(i)].bytes > 0;
   });
-  schedule::Builder builder(context.size(), rank);
+  schedule::Builder builder(team.size(), rank);
   const auto places = exchange->places();
   const auto block = [&](int origin, int place) {
     return static_cast<schedule::Block>(origin) * places + static_cast<schedule::Block>(place);
@@ -101,10 +101,9 @@ std::unique_ptr<const Exchange> along_edges(const Collective& call, const Operan
 }  // namespace
 
 std::unique_ptr<const Exchange> exchange_along_edges(const Collective& call,
-                                                     const Operands& operands,
-                                                     const Context& context,
+                                                     const Operands& operands, const Team& team,
                                                      const LongPairs* pairs) {
-  return compute([&] { return along_edges(call, operands, context, pairs); });
+  return compute([&] { return along_edges(call, operands, team, pairs); });
 }
 
 }  // namespace mpress::engine

@@ -8,7 +8,7 @@
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 
 namespace mpress::engine {
 
@@ -16,8 +16,7 @@ namespace mpress::engine {
 /// where that is null. Of an all-gather each block goes once to each process. `operands` outlives
 /// it where its types do.
 std::unique_ptr<const Exchange> exchange_along_edges(const Collective& call,
-                                                     const Operands& operands,
-                                                     const Context& context,
+                                                     const Operands& operands, const Team& team,
                                                      const LongPairs* pairs);
 
 }  // namespace mpress::engine

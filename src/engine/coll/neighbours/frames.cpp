@@ -26,7 +26,7 @@ std::span<const std::byte> Frames::encode(Encoded& encoded, const Part& part, in
   // One of several payloads has no frame: a block of many chunks loses nothing by going as it is.
   if (job_.config.chunk > 0 && part.bytes >= 2 * job_.config.chunk) return {};
   const SendCall call{called_, call_.family, true, std::nullopt, coding_};
-  const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
+  const SendArguments arguments{part.data, part.count, part.type, to, team_.comm()};
   BlockChoice choice = encode_block(job_, call, arguments, std::array{to}, false);
   if (!choice.status.is_ok()) code_ = job_.code_of(choice.status);
   if (!choice.opaque) return {};
@@ -49,7 +49,7 @@ int Frames::decode(std::span<const std::byte> frame, int from, const Part& part)
   const auto parsed = wire::read_header(frame.data(), frame.size(), job_.nonce, header);
   if (parsed != wire::Parse::frame || header.raw_bytes() != part.bytes) return job_.corrupt_code;
   ReceivedBlock opaque(job_);
-  const Chunking cut = Chunking::of(header, context_.world_rank(from));
+  const Chunking cut = Chunking::of(header, team_.world_rank(from));
   opaque.begin(cut, gpu::host, true);
   opaque.take(0, {frame.data() + wire::header_bytes, header.payload_bytes}, false);
   if (opaque.settled(); !opaque.is_whole()) return MPI_ERR_NO_MEM;

@@ -10,7 +10,7 @@
 
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 #include "mpi/messages/send.hpp"
 #include "pipeline/opaque_block.hpp"
 #include "trace/record.hpp"
@@ -21,9 +21,9 @@ namespace mpress::engine {
 class Frames {
  public:
   /// `coding`: null, or what the call itself asks for; outlives it.
-  Frames(Job& job, const Collective& call, trace::Called called, const Context& context,
+  Frames(Job& job, const Collective& call, trace::Called called, const Team& team,
          const Coding* coding)
-      : job_(job), call_(call), called_(called), context_(context), coding_(coding) {}
+      : job_(job), call_(call), called_(called), team_(team), coding_(coding) {}
 
   /// Forgets what has been encoded.
   void restart();
@@ -53,7 +53,7 @@ class Frames {
   Job& job_;
   const Collective& call_;
   const trace::Called called_;
-  const Context& context_;
+  const Team& team_;
   const Coding* const coding_;
   std::map<std::uint32_t, Encoded> encoded_;
   Codec codec_ = Codec::none;

@@ -7,8 +7,8 @@
 
 namespace mpress::engine {
 
-policy::LinkCosts links_of(const Job& job, const Context& context) {
-  const bool is_network = context.hosts().count() > 1;
+policy::LinkCosts links_of(const Job& job, const Team& team) {
+  const bool is_network = team.hosts().count() > 1;
   policy::LinkCosts costs =
       is_network ? job.collective_costs.host.between : job.collective_costs.host.within;
   costs.is_network = is_network;
@@ -24,15 +24,14 @@ bool may_encode(const Job& job, const Exchange& exchange) {
 }
 
 /// By what all members know alike.
-const Way& way_of(const Job& job, const Exchange& exchange, const Context& context) {
+const Way& way_of(const Job& job, const Exchange& exchange, const Team& team) {
   if (exchange.edges) return *exchange.edges;
   std::span<const std::size_t> sizes = exchange.sizes;
   if (exchange.is_direct) sizes = {};
   // From device to device long blocks have links that packed ones do not take.
   const bool encodes = may_encode(job, exchange);
-  if (encodes && context.is_true_for_any(Fact::may_see_gpus) && exchange.plans->is_free())
-    sizes = {};
-  return exchange.plans->way(exchange.pattern, sizes, encodes, links_of(job, context));
+  if (encodes && team.is_true_for_any(Fact::may_see_gpus) && exchange.plans->is_free()) sizes = {};
+  return exchange.plans->way(exchange.pattern, sizes, encodes, links_of(job, team));
 }
 
 /// Blocks as messages. Of an all-gather: as those of a gather, whose root is everybody.
@@ -52,24 +51,24 @@ Summand elements_of(const Part& part) {
 }  // namespace
 
 NeighbourCall::NeighbourCall(Job& job, const Collective& call, const Exchange& exchange,
-                             mpi::CommInfo& comm, Context& context, const Served& served)
+                             mpi::CommInfo& comm, Team& team, const Served& served)
     : job_(job),
       call_(call),
       exchange_(exchange),
       comm_(comm),
-      context_(context),
-      way_(way_of(job, exchange, context)),
+      team_(team),
+      way_(way_of(job, exchange, team)),
       is_blocking_(served.is_blocking),
-      tag_(context, served.tag),
-      blocks_(block_map(job, exchange, way_, context.size())) {
+      tag_(team, served.tag),
+      blocks_(block_map(job, exchange, way_, team.size())) {
   const std::optional<Asked>& asked = exchange.operands.asked;
   if (asked && asked->spec) coding_ = Coding{.spec = *asked->spec};
   if (exchange.coding) coding_ = *exchange.coding;
   if (way_.is_packed) {
     if (may_encode(job, exchange)) {
-      frames_.emplace(job, call, called(), context, coding_ ? &*coding_ : nullptr);
+      frames_.emplace(job, call, called(), team, coding_ ? &*coding_ : nullptr);
     }
-    packed_.emplace(job, called(), context, tag_.of_blocks(), exchange, way_,
+    packed_.emplace(job, called(), team, tag_.of_blocks(), exchange, way_,
                     frames_ ? &*frames_ : nullptr);
   }
 }
@@ -83,7 +82,7 @@ trace::Called NeighbourCall::called() const {
 void NeighbourCall::start(FloatModes) {
   code_ = MPI_SUCCESS;
   bound_ = 0;
-  pass_on_hints(comm_, context_);
+  pass_on_hints(comm_, team_);
   begin();
 }
 
@@ -93,13 +92,13 @@ bool NeighbourCall::begin() {
   is_under_way_ = true;
   if (packed_) {
     packed_->start();
-  } else if (raw_.emplace(job_, called(), call_.family, context_, tag_.of_blocks(), exchange_, way_,
+  } else if (raw_.emplace(job_, called(), call_.family, team_, tag_.of_blocks(), exchange_, way_,
                           coding_ ? &*coding_ : nullptr);
              raw_->may_serve()) {
     raw_->start();
   } else {
     raw_.reset();
-    runner_.emplace(job_, call_, called(), context_, tag_.of_blocks(), way_.schedule, blocks_,
+    runner_.emplace(job_, call_, called(), team_, tag_.of_blocks(), way_.schedule, blocks_,
                     MPI_SUCCESS, coding_ ? &*coding_ : nullptr);
     if (exchange_.keeps_payloads) keep_payloads();
     runner_->drive(is_blocking_);

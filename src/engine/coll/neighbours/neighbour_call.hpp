@@ -20,19 +20,19 @@
 namespace mpress::engine {
 
 /// The costs of messages between a communicator's members, on which all of them have agreed.
-policy::LinkCosts links_of(const Job& job, const Context& context);
+policy::LinkCosts links_of(const Job& job, const Team& team);
 
 /// A call of include/mpress/iso.h, or the part of one of MPI's that mpress moves.
 class NeighbourCall final : public CollectiveOperation {
  public:
   /// What it refers to outlives it. `served`: its tag, and whether the call blocks.
   NeighbourCall(Job& job, const Collective& call, const Exchange& exchange, mpi::CommInfo& comm,
-                Context& context, const Served& served);
+                Team& team, const Served& served);
 
   /// Has the exchange itself.
   NeighbourCall(Job& job, const Collective& call, std::unique_ptr<const Exchange> exchange,
-                mpi::CommInfo& comm, Context& context, const Served& served)
-      : NeighbourCall(job, call, *exchange, comm, context, served) {
+                mpi::CommInfo& comm, Team& team, const Served& served)
+      : NeighbourCall(job, call, *exchange, comm, team, served) {
     kept_ = std::move(exchange);
   }
 
@@ -66,7 +66,7 @@ class NeighbourCall final : public CollectiveOperation {
   std::unique_ptr<const Exchange> kept_;
   const Exchange& exchange_;
   mpi::CommInfo& comm_;
-  Context& context_;
+  Team& team_;
   const Way& way_;
   const bool is_blocking_;
   CallTag tag_;

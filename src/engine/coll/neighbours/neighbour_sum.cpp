@@ -63,31 +63,31 @@ Coding NeighbourSum::coding_of(const Spec& spec) const {
 }
 
 NeighbourSum::NeighbourSum(Job& job, const Collective& call, const Exchange& exchange,
-                           mpi::CommInfo& comm, Context& context, const Served& served)
+                           mpi::CommInfo& comm, Team& team, const Served& served)
     : job_(job),
       call_(call),
       exchange_(exchange),
       fold_(job, exchange.sum->result.count, exchange.sum->result.type, exchange.sum->type,
             exchange.sum->op) {
-  const Spec spec = spec_of(job, exchange.operands, context);
+  const Spec spec = spec_of(job, exchange.operands, team);
   const bool encodes = may_encode_sum(job, exchange) && spec.codec == Codec::szp;
   const schedule::SumSchedule* const combined =
       exchange.is_direct
           ? nullptr
-          : exchange.plans->sums(exchange.pattern, fold_.bytes(), encodes, links_of(job, context));
+          : exchange.plans->sums(exchange.pattern, fold_.bytes(), encodes, links_of(job, team));
   if (combined) {
-    packed_.emplace(job, called(), context, served.tag, exchange, *combined, fold_);
+    packed_.emplace(job, called(), team, served.tag, exchange, *combined, fold_);
     return;
   }
   if (encodes) {
     quanta_ = quanta_of(spec, exchange);
     coding_ = coding_of(spec);
   }
-  prepare_straight(context, comm, served);
+  prepare_straight(team, comm, served);
 }
 
 /// Behind the vectors that come there is room for a sum in quanta.
-void NeighbourSum::prepare_straight(Context& context, mpi::CommInfo& comm, const Served& served) {
+void NeighbourSum::prepare_straight(Team& team, mpi::CommInfo& comm, const Served& served) {
   staged_.pattern = exchange_.pattern;
   staged_.sent = exchange_.sent;
   staged_.plans = exchange_.plans;
@@ -105,7 +105,7 @@ void NeighbourSum::prepare_straight(Context& context, mpi::CommInfo& comm, const
   }
   staged_.keeps_payloads = quanta_ && sources > 1;
   if (quanta_) call_.has_many_readers = true;  // blocks that are summed are encoded as such
-  straight_.emplace(job_, call_, staged_, comm, context, served);
+  straight_.emplace(job_, call_, staged_, comm, team, served);
 }
 
 /// In memory of this process's own.

@@ -23,7 +23,7 @@ class NeighbourSum final : public CollectiveOperation {
   /// As NeighbourCall. `exchange` has a sum. Ends the process where there is no memory, as others
   /// wait for messages.
   NeighbourSum(Job& job, const Collective& call, const Exchange& exchange, mpi::CommInfo& comm,
-               Context& context, const Served& served);
+               Team& team, const Served& served);
 
   void start(FloatModes modes) override;
   bool advance() override;
@@ -47,7 +47,7 @@ class NeighbourSum final : public CollectiveOperation {
   static std::optional<Quanta> quanta_of(const Spec& spec, const Exchange& exchange);
 
   Coding coding_of(const Spec& spec) const;
-  void prepare_straight(Context& context, mpi::CommInfo& comm, const Served& served);
+  void prepare_straight(Team& team, mpi::CommInfo& comm, const Served& served);
   Part vector(std::size_t place) const;
   void begin_sum();
   bool add_some();

@@ -18,10 +18,10 @@ namespace mpress::engine {
 namespace {
 
 /// Where members wait for each other in memory: one may need what this process has to send before.
-void let_mpi_proceed(const Context& context) {
+void let_mpi_proceed(const Team& team) {
   int found = 0;
   if (mpi::in_progress_hook()) return;
-  mpi::calls().Iprobe(MPI_ANY_SOURCE, context.first_block_tag(), context.comm(), &found,
+  mpi::calls().Iprobe(MPI_ANY_SOURCE, team.first_block_tag(), team.comm(), &found,
                       MPI_STATUS_IGNORE);
 }
 
@@ -29,23 +29,19 @@ void let_mpi_proceed(const Context& context) {
 /// alike.
 class Turn {
  public:
-  Turn(Job& job, Context& context, Form form, const Exchange& exchange)
-      : job_(job),
-        context_(context),
-        form_(form),
-        exchange_(exchange),
-        number_(context.order().draw()) {}
+  Turn(Job& job, Team& team, Form form, const Exchange& exchange)
+      : job_(job), team_(team), form_(form), exchange_(exchange), number_(team.order().draw()) {}
 
   /// Never waits. True when it is decided how the call is served: see code(), or served().
   bool advance() {
     if (is_decided_) return true;
     if (!agreement_) {
-      if (!context_.order().is_turn(number_) || !context_.advance()) return false;
+      if (!team_.order().is_turn(number_) || !team_.advance()) return false;
       decide();
     }
     if (agreement_) {
       if (!agreement_->advance()) {
-        let_mpi_proceed(context_);
+        let_mpi_proceed(team_);
         return false;
       }
       if (agreement_->failed() || agreement_->result()[0] != 0) {
@@ -67,47 +63,46 @@ class Turn {
 
   /// The next call may be decided.
   void pass() {
-    if (std::shared_ptr<Operation> next = context_.order().pass())
-      job_.progress.add(std::move(next));
+    if (std::shared_ptr<Operation> next = team_.order().pass()) job_.progress.add(std::move(next));
   }
   bool stand_in_line(std::shared_ptr<Operation> call) {
-    return context_.order().stand_in_line(number_, std::move(call));
+    return team_.order().stand_in_line(number_, std::move(call));
   }
 
  private:
   void decide() {
     is_decided_ = true;
     served_.is_blocking = form_ == Form::blocking;
-    if (!context_.is_ready()) {
+    if (!team_.is_ready()) {
       trace::say("rank " + std::to_string(job_.rank) +
-                 ": nothing serves an exchange of neighbours: " + context_.why_not());
+                 ": nothing serves an exchange of neighbours: " + team_.why_not());
       code_ = MPI_ERR_OTHER;
       return;
     }
     bool is_unsure = false;
     if (form_ == Form::persistent) {
-      const std::uint64_t made = context_.order().next_persistent();
+      const std::uint64_t made = team_.order().next_persistent();
       served_.tag = CallOrder::persistent_tag(made);
       // Members free persistent calls when they like.
       is_unsure = made >= CallOrder::persistent_tags;
     } else {
-      served_.tag = context_.order().next_tag();
+      served_.tag = team_.order().next_tag();
     }
     // The codec of a reduction's vectors also decides how they travel.
     const Exchange::Sum* const sum = exchange_.sum ? &*exchange_.sum : nullptr;
     const bool may_encode = sum && may_encode_sum(job_, exchange_);
     if (!is_unsure && !may_encode) return;
-    const bool is_taken = is_unsure && context_.order().is_taken(served_.tag);
+    const bool is_taken = is_unsure && team_.order().is_taken(served_.tag);
     Asked asked;
-    if (may_encode) asked.spec = spec_of(job_, exchange_.operands, context_);
+    if (may_encode) asked.spec = spec_of(job_, exchange_.operands, team_);
     const std::array told{Word{Combine::bit_or, is_taken ? 1u : 0u},
                           Word{Combine::max, asked.hash()}, Word{Combine::max, ~asked.hash()}};
-    agreement_ = context_.agreements().combine(told);
+    agreement_ = team_.agreements().combine(told);
     is_decided_ = false;
   }
 
   Job& job_;
-  Context& context_;
+  Team& team_;
   const Form form_;
   const Exchange& exchange_;
   const std::uint64_t number_;
@@ -118,19 +113,19 @@ class Turn {
 };
 
 /// Of a call that may wait.
-void wait_for(Job& job, Turn& turn, Context& context) {
+void wait_for(Job& job, Turn& turn, Team& team) {
   job.progress.wait_until([&] { return turn.advance(); });
   turn.pass();
-  context.settle();
+  team.settle();
 }
 
 std::unique_ptr<CollectiveOperation> operation_of(Job& job, const Collective& call,
                                                   const Exchange& exchange, mpi::CommInfo& comm,
-                                                  Context& context, const Served& served) {
+                                                  Team& team, const Served& served) {
   if (exchange.sum) {
-    return std::make_unique<NeighbourSum>(job, call, exchange, comm, context, served);
+    return std::make_unique<NeighbourSum>(job, call, exchange, comm, team, served);
   }
-  return std::make_unique<NeighbourCall>(job, call, exchange, comm, context, served);
+  return std::make_unique<NeighbourCall>(job, call, exchange, comm, team, served);
 }
 
 /// The exchange of a call that outlives the program's arguments.
@@ -152,15 +147,15 @@ class KeptExchange final : public KeptCall {
 
 class ExchangeRequest : public CollectiveRequest {
  public:
-  ExchangeRequest(Job& job, const Collective& call, std::shared_ptr<mpi::CommInfo> comm,
-                  Context& context, std::unique_ptr<KeptExchange> kept, bool is_persistent)
-      : CollectiveRequest(job, call, std::move(comm), context, std::move(kept), is_persistent) {}
+  ExchangeRequest(Job& job, const Collective& call, std::shared_ptr<mpi::CommInfo> comm, Team& team,
+                  std::unique_ptr<KeptExchange> kept, bool is_persistent)
+      : CollectiveRequest(job, call, std::move(comm), team, std::move(kept), is_persistent) {}
 
  protected:
   const Exchange& exchange() const { return static_cast<const KeptExchange&>(*kept_).exchange(); }
   /// MPI may call this, which nothing may leave by an exception; others wait for messages.
   void prepare(const Served& served) try {
-    blocks_ = operation_of(job_, call_, exchange(), *comm_, context_, served);
+    blocks_ = operation_of(job_, call_, exchange(), *comm_, team_, served);
   } catch (const std::bad_alloc&) {
     mpi::fatal("no memory for the schedule of a neighbourhood");
   }
@@ -169,9 +164,9 @@ class ExchangeRequest : public CollectiveRequest {
 class ImmediateExchange final : public ExchangeRequest {
  public:
   ImmediateExchange(Job& job, const Collective& call, std::shared_ptr<mpi::CommInfo> comm,
-                    Context& context, std::unique_ptr<KeptExchange> kept)
-      : ExchangeRequest(job, call, std::move(comm), context, std::move(kept), false),
-        turn_(job, context, Form::immediate, this->exchange()) {}
+                    Team& team, std::unique_ptr<KeptExchange> kept)
+      : ExchangeRequest(job, call, std::move(comm), team, std::move(kept), false),
+        turn_(job, team, Form::immediate, this->exchange()) {}
 
   void start(MPI_Request* request) {
     open(request);
@@ -206,13 +201,12 @@ class ImmediateExchange final : public ExchangeRequest {
 class PersistentExchange final : public ExchangeRequest {
  public:
   PersistentExchange(Job& job, const Collective& call, std::shared_ptr<mpi::CommInfo> comm,
-                     Context& context, std::unique_ptr<KeptExchange> kept, const Served& served)
-      : ExchangeRequest(job, call, std::move(comm), context, std::move(kept), true),
-        served_(served) {
-    context.order().take(served.tag);
+                     Team& team, std::unique_ptr<KeptExchange> kept, const Served& served)
+      : ExchangeRequest(job, call, std::move(comm), team, std::move(kept), true), served_(served) {
+    team.order().take(served.tag);
     prepare(served);
   }
-  ~PersistentExchange() override { context_.order().give(served_.tag); }
+  ~PersistentExchange() override { team_.order().give(served_.tag); }
 
   int start(Job& job, MPI_Request*) override {
     // Members that have started wait for this one: a device that fails is found by its blocks.
@@ -267,7 +261,7 @@ class LoneExchange final : public Request {
   Exchange exchange_;
 };
 
-/// Has a communicator no other process? Such ones have no context.
+/// Has a communicator no other process? Such ones have no team.
 bool is_lone(const mpi::CommInfo& comm) { return comm.world_ranks.size() == 1; }
 
 int exchange_alone(Job& job, const mpi::CommInfo& comm, const Exchange& exchange) {
@@ -279,31 +273,31 @@ int exchange_alone(Job& job, const mpi::CommInfo& comm, const Exchange& exchange
 }  // namespace
 
 bool may_exchange(Job& job, const std::shared_ptr<mpi::CommInfo>& comm) {
-  return comm && (is_lone(*comm) || job.contexts.may_have(*comm));
+  return comm && (is_lone(*comm) || job.teams.may_have(*comm));
 }
 
 bool needs_preparation(const Job& job) {
-  return !job.collectives.immediate || !job.collectives.makes_contexts;
+  return !job.collectives.immediate || !job.collectives.makes_teams;
 }
 
 void prepare_exchanges(Job& job, const std::shared_ptr<mpi::CommInfo>& comm) {
   if (!may_exchange(job, comm) || is_lone(*comm)) return;
-  Context& context = *job.contexts.of_blocking(comm);
+  Team& team = *job.teams.of_blocking(comm);
   const Exchange none;
-  Turn turn(job, context, Form::blocking, none);
-  wait_for(job, turn, context);
+  Turn turn(job, team, Form::blocking, none);
+  wait_for(job, turn, team);
 }
 
 int exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
              const Exchange& exchange) {
   if (is_lone(*comm)) return exchange_alone(job, *comm, exchange);
-  Context& context = *job.contexts.of_blocking(comm);
+  Team& team = *job.teams.of_blocking(comm);
   const std::uint64_t begin = trace::now_ns();
-  Turn turn(job, context, Form::blocking, exchange);
-  wait_for(job, turn, context);
+  Turn turn(job, team, Form::blocking, exchange);
+  wait_for(job, turn, team);
   if (turn.code() != MPI_SUCCESS) return comm->raise(turn.code());
   if (exchange.operands.defaults) exchange.operands.defaults->await();
-  const auto served = operation_of(job, call, exchange, *comm, context, turn.served());
+  const auto served = operation_of(job, call, exchange, *comm, team, turn.served());
   served->start(FloatModes::of_thread());
   wait_for(job, *served);
   count_blocking(job, served->called(), begin);
@@ -318,16 +312,16 @@ int begin_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::
     if (code != MPI_SUCCESS) return code;
     return open_finished(request);
   }
-  if (needs_preparation(job) && !job.contexts.is_settled(*comm)) {
+  if (needs_preparation(job) && !job.teams.is_settled(*comm)) {
     trace::say("rank " + std::to_string(job.rank) +
                ": under this MPI an exchange that does not block needs a blocking one before, or "
                "mpress at work when the neighbourhood is made");
     return comm->raise(MPI_ERR_OTHER);
   }
   exchange.is_direct = !job.collectives.immediate;
-  Context& context = *job.contexts.of(comm);
+  Team& team = *job.teams.of(comm);
   auto begun = std::make_shared<ImmediateExchange>(
-      job, call, comm, context, std::make_unique<KeptExchange>(std::move(exchange)));
+      job, call, comm, team, std::make_unique<KeptExchange>(std::move(exchange)));
   begun->start(request);
   job.requests.insert(*request, std::move(begun));
   return MPI_SUCCESS;
@@ -339,14 +333,13 @@ int make_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::C
   if (is_lone(*comm)) {
     made = std::make_shared<LoneExchange>(comm, std::move(exchange));
   } else {
-    Context& context = *job.contexts.of_blocking(comm);
-    Turn turn(job, context, Form::persistent, exchange);
-    wait_for(job, turn, context);
+    Team& team = *job.teams.of_blocking(comm);
+    Turn turn(job, team, Form::persistent, exchange);
+    wait_for(job, turn, team);
     if (turn.code() != MPI_SUCCESS) return comm->raise(turn.code());
     exchange.is_direct = !job.collectives.immediate;
-    made = std::make_shared<PersistentExchange>(job, call, comm, context,
-                                                std::make_unique<KeptExchange>(std::move(exchange)),
-                                                turn.served());
+    made = std::make_shared<PersistentExchange>(
+        job, call, comm, team, std::make_unique<KeptExchange>(std::move(exchange)), turn.served());
   }
   // One that can be told from all others, and matches nothing.
   const int code = mpi::calls().Recv_init(nullptr, 0, MPI_BYTE, 0, 0, mpi::self_comm(), request);

@@ -38,14 +38,14 @@ Part bytes_at(std::byte* data, std::size_t bytes) {
 
 }  // namespace
 
-PackedRounds::PackedRounds(Job& job, trace::Called called, const Context& context, int tag,
+PackedRounds::PackedRounds(Job& job, trace::Called called, const Team& team, int tag,
                            const Exchange& exchange, const Way& way, Frames* frames)
     : job_(job),
       exchange_(exchange),
       way_(way),
       frames_(frames),
       is_plain_(is_plain(job, exchange.sent) && is_plain(job, exchange.received)),
-      messages_(job, called, context, tag) {
+      messages_(job, called, team, tag) {
   lay_out();
 }
 

@@ -14,7 +14,7 @@
 #include "engine/coll/neighbours/frames.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
@@ -25,8 +25,8 @@ class PackedRounds {
  public:
   /// `exchange`, `way` and `frames` outlive it. `frames`: null where no block is encoded, as all
   /// processes know.
-  PackedRounds(Job& job, trace::Called called, const Context& context, int tag,
-               const Exchange& exchange, const Way& way, Frames* frames);
+  PackedRounds(Job& job, trace::Called called, const Team& team, int tag, const Exchange& exchange,
+               const Way& way, Frames* frames);
 
   /// Posts all receives, and sends what the first round sends. Not while it is under way.
   void start();

@@ -10,15 +10,15 @@ namespace mpress::engine {
 
 using schedule::Transfer;
 
-PackedSums::PackedSums(Job& job, trace::Called called, Context& context, std::uint32_t tag,
+PackedSums::PackedSums(Job& job, trace::Called called, Team& team, std::uint32_t tag,
                        const Exchange& exchange, const schedule::SumSchedule& schedule, Fold& fold)
     : job_(job),
-      tag_(context, tag),
+      tag_(team, tag),
       exchange_(exchange),
       schedule_(schedule),
       fold_(fold),
       places_(schedule.transfers.blocks.size()),
-      messages_(job, called, context, tag_.of_blocks()) {
+      messages_(job, called, team, tag_.of_blocks()) {
   for (const Transfer& transfer : schedule.transfers.receives) {
     for (std::size_t i = 0; i < transfer.count; ++i) {
       places_[transfer.first + i] = received_moves_++;

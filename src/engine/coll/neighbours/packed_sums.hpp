@@ -11,7 +11,7 @@
 #include "engine/coll/neighbours/raw_messages.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 #include "schedule/neighbourhoods/neighbour_sums.hpp"
 #include "trace/record.hpp"
 
@@ -21,7 +21,7 @@ namespace mpress::engine {
 class PackedSums {
  public:
   /// All but the tag outlives it. Ends the process where there is no memory.
-  PackedSums(Job& job, trace::Called called, Context& context, std::uint32_t tag,
+  PackedSums(Job& job, trace::Called called, Team& team, std::uint32_t tag,
              const Exchange& exchange, const schedule::SumSchedule& schedule, Fold& fold);
 
   /// Not while it is under way.

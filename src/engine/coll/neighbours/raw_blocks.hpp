@@ -9,7 +9,7 @@
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 #include "mpi/messages/mpi_receive.hpp"
 #include "mpi/messages/send.hpp"
 #include "trace/record.hpp"
@@ -22,16 +22,16 @@ namespace mpress::engine {
 class RawBlocks {
  public:
   /// `exchange`, `way`, and `coding`, which may be null, outlive it.
-  RawBlocks(Job& job, trace::Called called, Family family, const Context& context, int tag,
+  RawBlocks(Job& job, trace::Called called, Family family, const Team& team, int tag,
             const Exchange& exchange, const Way& way, const Coding* coding)
       : job_(job),
         called_(called),
         family_(family),
-        context_(context),
+        team_(team),
         exchange_(exchange),
         way_(way),
         coding_(coding),
-        messages_(job, called, context, tag) {}
+        messages_(job, called, team, tag) {}
 
   /// Goes all that this process sends on `way`, which passes nothing on, as it is, and lies all in
   /// memory of the host? Before each start().
@@ -71,7 +71,7 @@ class RawBlocks {
   Job& job_;
   const trace::Called called_;
   const Family family_;
-  const Context& context_;
+  const Team& team_;
   const Exchange& exchange_;
   const Way& way_;
   const Coding* const coding_;

@@ -6,7 +6,7 @@
 
 #include "engine/coll/blocks/blocks.hpp"
 #include "mpi/calls/calls.hpp"
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
@@ -15,8 +15,8 @@ namespace mpress::engine {
 /// received nor sent is complete at once. Raises nothing. One thread at a time calls it.
 class RawMessages {
  public:
-  RawMessages(Job& job, trace::Called called, const Context& context, int tag)
-      : job_(job), called_(called), context_(context), tag_(tag) {}
+  RawMessages(Job& job, trace::Called called, const Team& team, int tag)
+      : job_(job), called_(called), team_(team), tag_(tag) {}
 
   /// Nothing may be under way.
   void start(std::size_t receives, std::size_t sends);
@@ -59,7 +59,7 @@ class RawMessages {
 
   Job& job_;
   const trace::Called called_;
-  const Context& context_;
+  const Team& team_;
   const int tag_;
   std::vector<Receive> receives_;
   std::vector<MPI_Request> sends_;

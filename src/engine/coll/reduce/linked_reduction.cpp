@@ -18,16 +18,16 @@ LinkedReduction::Goal LinkedReduction::goal_of(const Collective& call) {
 }
 
 LinkedReduction::LinkedReduction(Job& job, const Collective& call, const Operands& operands,
-                                 const AgreedCall& agreed, Context& context)
-    : OfferedCall(job, call, context),
+                                 const AgreedCall& agreed, Team& team)
+    : OfferedCall(job, call, team),
       link_(job.links.peer),
       operands_(operands),
       goal_(goal_of(call)),
       reduction_(*reduction_of(operands)),
       shots_(linked_shots_of(agreed)),
       begins_(pieces_of(agreed, false)) {
-  for (int rank = 0; rank < context.size(); ++rank) {
-    if (rank != context.rank() && reads(rank)) readers_.push_back(context.world_rank(rank));
+  for (int rank = 0; rank < team.size(); ++rank) {
+    if (rank != team.rank() && reads(rank)) readers_.push_back(team.world_rank(rank));
   }
 }
 
@@ -65,22 +65,22 @@ bool LinkedReduction::open() {
   input_ = static_cast<const std::byte*>(reduction_.input);
   device_ = device_of(job_, input_, *type);
   if (device_ == gpu::host || !is_there(input_)) return false;
-  if (reads(context_.rank())) {
+  if (reads(team_.rank())) {
     results_ = static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
     if (!is_there(results_)) return false;
   }
   // The first calls go otherwise, until all have opened what the others share.
   bool are_read = true;
-  for (int rank = 0; rank < context_.size(); ++rank) {
-    const int other = context_.world_rank(rank);
-    if (rank == context_.rank()) continue;
+  for (int rank = 0; rank < team_.size(); ++rank) {
+    const int other = team_.world_rank(rank);
+    if (rank == team_.rank()) continue;
     link_.connect(other, device_);
     are_read = are_read && link_.is_read_by(other, device_);
   }
   if (!are_read) return false;
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
   if (!queue_ || (has_readers() && !reserve(input_bytes(), own_input_))) return false;
-  const std::size_t own = piece_bytes(context_.rank());
+  const std::size_t own = piece_bytes(team_.rank());
   if (shots_ == policy::Shots::two && own > 0 && !reserve(own, own_piece_)) return false;
   return link_.devices_publish();
 }
@@ -105,8 +105,8 @@ std::uint32_t* LinkedReduction::flag_of(const link::Transfer& transfer, std::siz
 }
 
 Answer LinkedReduction::accept(std::span<const std::uint64_t> told) {
-  const int me = context_.rank();
-  for (int rank = 0; rank < context_.size(); ++rank) {
+  const int me = team_.rank();
+  for (int rank = 0; rank < team_.size(); ++rank) {
     if (told[static_cast<std::size_t>(rank) * words] != 0) continue;
     withdraw();
     return Answer::not_now;
@@ -116,7 +116,7 @@ Answer LinkedReduction::accept(std::span<const std::uint64_t> told) {
     last_ = queue_->copy_near(own_input_.place(0), input_, input_bytes(), flag);
   }
   const bool is_two = shots_ == policy::Shots::two;
-  for (int rank = 0; rank < context_.size(); ++rank) {
+  for (int rank = 0; rank < team_.size(); ++rank) {
     if (rank == me || !reads(me)) continue;
     const auto i = static_cast<std::size_t>(rank) * words;
     receive(inputs_, rank, told[i + 1], input_bytes());
@@ -129,7 +129,7 @@ Answer LinkedReduction::accept(std::span<const std::uint64_t> told) {
 /// Among the readers of what `member` brings.
 std::uint32_t LinkedReduction::index_at(int member) const {
   std::uint32_t index = 0;
-  for (int rank = 0; rank < context_.rank(); ++rank) index += rank != member && reads(rank);
+  for (int rank = 0; rank < team_.rank(); ++rank) index += rank != member && reads(rank);
   return index;
 }
 
@@ -137,7 +137,7 @@ void LinkedReduction::receive(std::vector<Source>& sources, int member, std::uin
                               std::size_t bytes) {
   link::Route route(word);
   route.slot += index_at(member);
-  const int rank = context_.world_rank(member);
+  const int rank = team_.world_rank(member);
   sources.push_back({member});
   if (word == 0 || route.kind != link::Kind::peer || !link_.knows(rank, route, 1)) return;
   sources.back().inbound =
@@ -166,7 +166,7 @@ bool LinkedReduction::have_come(std::vector<Source>& sources) {
     source.has_come = state == gpu::State::done && source.arrived.device == device_;
     if (state == gpu::State::pending || source.has_come) continue;
     trace::say("rank " + std::to_string(job_.rank) + ": what rank " +
-               std::to_string(context_.world_rank(source.member)) +
+               std::to_string(team_.world_rank(source.member)) +
                " brings to a reduction did not come from its GPU");
     code_ = job_.device_code;
     phase_ = Phase::ending;
@@ -177,7 +177,7 @@ bool LinkedReduction::have_come(std::vector<Source>& sources) {
 
 /// In the order of the ranks, so that all have the same bits.
 void LinkedReduction::combine() {
-  const int me = context_.rank();
+  const int me = team_.rank();
   const bool is_two = shots_ == policy::Shots::two;
   const bool is_piece = is_two || goal_ == Goal::each;
   const std::size_t offset = is_piece ? begin_of(me) : 0;
@@ -187,7 +187,7 @@ void LinkedReduction::combine() {
   const std::byte* const own = is_overlapped ? own_input_.place(0) : input_;
   std::vector<const void*> inputs;
   auto other = inputs_.begin();
-  for (int rank = 0; rank < context_.size(); ++rank) {
+  for (int rank = 0; rank < team_.size(); ++rank) {
     inputs.push_back((rank == me ? own : (other++)->arrived.data) + offset);
   }
   if (bytes > 0) {
@@ -199,7 +199,7 @@ void LinkedReduction::combine() {
 }
 
 void LinkedReduction::read_pieces() {
-  const int me = context_.rank();
+  const int me = team_.rank();
   std::vector<gpu::Copy> copies;
   const auto read = [&](int rank, const std::byte* piece) {
     if (copies.size() == gpu::Queue::most_copies) {
@@ -238,11 +238,11 @@ bool LinkedReduction::end() {
     }
   }
   queue_ = {};
-  const int me = context_.rank();
-  for (int rank = 0; rank < context_.size() && code_ == MPI_SUCCESS; ++rank) {
+  const int me = team_.rank();
+  for (int rank = 0; rank < team_.size() && code_ == MPI_SUCCESS; ++rank) {
     if (rank == me) continue;
-    count_by_kernel(job_, called(), trace::Way::peer, context_.world_rank(rank),
-                    bytes_read(rank, me), bytes_read(me, rank));
+    count_by_kernel(job_, called(), trace::Way::peer, team_.world_rank(rank), bytes_read(rank, me),
+                    bytes_read(me, rank));
   }
   return true;
 }

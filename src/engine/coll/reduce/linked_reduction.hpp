@@ -37,7 +37,7 @@ class LinkedReduction final : public OfferedCall {
  public:
   /// Of one that linked_reduction applies to. All but `agreed` outlive it.
   LinkedReduction(Job& job, const Collective& call, const Operands& operands,
-                  const AgreedCall& agreed, Context& context);
+                  const AgreedCall& agreed, Team& team);
   ~LinkedReduction() override;
 
   /// Finds slots for this member's contribution. The offer has the routes to its input and to its

@@ -19,7 +19,7 @@ class Movement {
     Job& job;
     trace::Called called;
     Family family;
-    const Context& context;
+    const Team& team;
     int tag;
     int code;              ///< an error: blocks of this rank come empty
     const Coding* coding;  ///< null: each origin decides
@@ -31,10 +31,10 @@ class Movement {
            schedule::Schedule schedule, BlockMap::Place place = {})
       : call_{of.called.op, of.family, false, shares},
         operands_(operands),
-        blocks_(of.job, op, operands_, of.context.rank(), of.context.size(), 1, std::move(place)),
+        blocks_(of.job, op, operands_, of.team.rank(), of.team.size(), 1, std::move(place)),
         schedule_(std::move(schedule)),
-        runner_(of.job, call_, of.called, of.context, of.tag, schedule_, blocks_, of.code,
-                of.coding) {}
+        runner_(of.job, call_, of.called, of.team, of.tag, schedule_, blocks_, of.code, of.coding) {
+  }
   Movement(const Movement&) = delete;
   Movement& operator=(const Movement&) = delete;
 

@@ -17,29 +17,29 @@
 namespace mpress::engine {
 
 ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& operands,
-                         mpi::CommInfo& comm, Context& context, const Served& served)
+                         mpi::CommInfo& comm, Team& team, const Served& served)
     : job_(job),
       call_(call),
       operands_(operands),
       comm_(comm),
-      context_(context),
+      team_(team),
       served_(served),
-      tag_(context, served.tag),
+      tag_(team, served.tag),
       goal_(call.family == Family::allreduce ? Goal::all
             : call.family == Family::reduce  ? Goal::root
                                              : Goal::each),
       reduction_(*reduction_of(operands)),
-      is_reproducible_(context.is_reproducible() && reduction_.how != codec::Combine::prod),
-      spec_(spec_for(reduction_, spec_of(job, operands, context), is_reproducible_)),
-      begins_(pieces_of(agreed_call(call, operands, facts_of(job, context)), is_likely_joint())),
+      is_reproducible_(team.is_reproducible() && reduction_.how != codec::Combine::prod),
+      spec_(spec_for(reduction_, spec_of(job, operands, team), is_reproducible_)),
+      begins_(pieces_of(agreed_call(call, operands, facts_of(job, team)), is_likely_joint())),
       range_(job) {}
 
 /// Sums of szp that one kernel a member makes overlap; as blocks they hardly do. All members find
 /// the same.
 bool ReducedCall::is_likely_joint() const {
   return served_.is_blocking && spec_.codec == Codec::szp &&
-         reduction_.how == codec::Combine::sum && context_.hosts().count() == 1 &&
-         have_joint_memory() && context_.is_true_for_any(Fact::may_see_gpus) &&
+         reduction_.how == codec::Combine::sum && team_.hosts().count() == 1 &&
+         have_joint_memory() && team_.is_true_for_any(Fact::may_see_gpus) &&
          may_have_kernels(job_.config);
 }
 
@@ -47,7 +47,7 @@ void ReducedCall::start(FloatModes modes) {
   modes_ = modes;
   code_ = MPI_SUCCESS;
   phase_ = Phase::waiting;
-  pass_on_hints(comm_, context_);
+  pass_on_hints(comm_, team_);
   begin();
 }
 
@@ -102,11 +102,11 @@ std::unique_ptr<Movement> ReducedCall::movement(bool shares, schedule::Op op, co
                                                 const Operand& receive, schedule::Schedule schedule,
                                                 const Coding* coding, BlockMap::Place place) const {
   Operands operands;
-  operands.comm = context_.comm();
+  operands.comm = team_.comm();
   operands.root = operands_.root;
   operands.send = send;
   operands.receive = receive;
-  const Movement::Of of{job_, called(), call_.family, context_, tag_.of_blocks(), code_, coding};
+  const Movement::Of of{job_, called(), call_.family, team_, tag_.of_blocks(), code_, coding};
   auto made =
       std::make_unique<Movement>(of, op, shares, operands, std::move(schedule), std::move(place));
   made->runner().drive(served_.is_blocking);
@@ -172,7 +172,7 @@ bool ReducedCall::advance() {
 bool ReducedCall::advance_contributions() {
   bool is_over = true;
   for (const std::unique_ptr<PieceSum>& piece : pieces_.all()) {
-    if (piece->sum() && piece->owner() != context_.rank()) is_over = piece->advance() && is_over;
+    if (piece->sum() && piece->owner() != team_.rank()) is_over = piece->advance() && is_over;
     note(piece->code());
   }
   for (std::unique_ptr<Movement>* movement : {&contributions_, &passing_on_}) {
@@ -244,8 +244,8 @@ bool ReducedCall::has_shared(Runner& runner) {
 void ReducedCall::make_pieces() {
   const bool adds_quanta = agreed_.adds_quanta && code_ == MPI_SUCCESS;
   pieces_.make({job_, reduction_, agreed_.coding, modes_, adds_quanta, is_reproducible_, home_,
-                context_.rank()},
-               is_by_host() ? &context_.hosts() : nullptr, input_, begins_);
+                team_.rank()},
+               is_by_host() ? &team_.hosts() : nullptr, input_, begins_);
   if (pieces_.room() == 0) return;
   memory::Buffer memory = take(static_cast<std::size_t>(pieces_.room()) * width());
   if (!memory) note(job_.code_of(short_of_memory(job_, home_)));
@@ -261,9 +261,9 @@ std::unique_ptr<Movement> ReducedCall::contribution(const Operand& send,
 }
 
 void ReducedCall::begin_contributions() {
-  const int me = context_.rank();
-  const int ranks = context_.size();
-  const schedule::Hosts& hosts = context_.hosts();
+  const int me = team_.rank();
+  const int ranks = team_.size();
+  const schedule::Hosts& hosts = team_.hosts();
   phase_ = Phase::contributing;
   movement_.reset();
   has_passed_on_ = false;
@@ -288,8 +288,8 @@ void ReducedCall::begin_contributions() {
 /// Begins to combine what this host's ranks bring to pieces of others.
 void ReducedCall::begin_passing_on() {
   phase_ = Phase::passing_on;
-  on_counts_.assign(static_cast<std::size_t>(context_.size()), 0);
-  on_places_.assign(static_cast<std::size_t>(context_.size()), 0);
+  on_counts_.assign(static_cast<std::size_t>(team_.size()), 0);
+  on_places_.assign(static_cast<std::size_t>(team_.size()), 0);
   std::int64_t elements = 0;
   for (const std::unique_ptr<PieceSum>& piece : pieces_.passed_on()) {
     const auto owner = static_cast<std::size_t>(piece->owner());
@@ -324,9 +324,9 @@ bool ReducedCall::pass_on() {
     note(piece->code());
   }
   if (!are_combined) return false;
-  const int me = context_.rank();
-  const int ranks = context_.size();
-  const schedule::Hosts& hosts = context_.hosts();
+  const int me = team_.rank();
+  const int ranks = team_.size();
+  const schedule::Hosts& hosts = team_.hosts();
   const bool is_alone = hosts.members_count(hosts.host(me)) == 1;
   const MPI_Datatype type = reduction_.mpi_type();
   const Operand send =
@@ -346,7 +346,7 @@ bool ReducedCall::pass_on() {
   }
   std::vector<int> far;
   std::ranges::copy_if(pieces_.own().sources(), std::back_inserter(far),
-                       [&](int source) { return !context_.share_host(me, source); });
+                       [&](int source) { return !team_.share_host(me, source); });
   pieces_.own().expect(shared, far, ranks);
   return true;
 }
@@ -356,7 +356,7 @@ Part ReducedCall::own_results() const {
   const auto bytes = static_cast<std::size_t>(own_elements()) * width();
   const bool is_wanted = bytes > 0 && (goal_ != Goal::root || is_at_root());
   const std::int64_t first =
-      goal_ == Goal::each ? 0 : begins_[static_cast<std::size_t>(context_.rank())];
+      goal_ == Goal::each ? 0 : begins_[static_cast<std::size_t>(team_.rank())];
   std::byte* const data =
       is_wanted ? results() + static_cast<std::size_t>(first) * width() : nullptr;
   return {data, static_cast<MPI_Count>(own_elements()), reduction_.mpi_type(), bytes};
@@ -367,8 +367,8 @@ Part ReducedCall::own_results() const {
 void ReducedCall::begin_combining() {
   phase_ = Phase::combining;
   if (goal_ != Goal::each) {
-    const schedule::Task task{schedule_op(call_), context_.size(), operands_.root};
-    sharing_ = schedule::make(served_.method, task, context_.rank(), context_.hosts());
+    const schedule::Task task{schedule_op(call_), team_.size(), operands_.root};
+    sharing_ = schedule::make(served_.method, task, team_.rank(), team_.hosts());
   }
   result_ = nullptr;
   decoded_ = nullptr;
@@ -399,12 +399,12 @@ OpaqueBlock::StagingSlots ReducedCall::staging_of_sum(const Chunking& cut) const
   int round = -1;
   for (const schedule::Transfer& transfer : sharing_.sends) {
     const auto blocks = sharing_.blocks_of(transfer);
-    if (std::ranges::find(blocks, static_cast<schedule::Block>(context_.rank())) == blocks.end()) {
+    if (std::ranges::find(blocks, static_cast<schedule::Block>(team_.rank())) == blocks.end()) {
       continue;
     }
     if (!readers.empty() && transfer.round != round) return {};
     round = transfer.round;
-    readers.push_back(context_.world_rank(transfer.peer));
+    readers.push_back(team_.world_rank(transfer.peer));
   }
   const link::Kind kind =
       readers.empty() ? link::Kind::channel : link_to(job_, home_, cut.bytes(), readers);
@@ -416,7 +416,7 @@ void ReducedCall::begin_sharing() {
   if (!agreed_.adds_quanta) pieces_.leave_room();
   phase_ = Phase::sharing;
   agreed_.coding.largest_error = &errors_.result;
-  const int ranks = context_.size();
+  const int ranks = team_.size();
   const MPI_Datatype type = reduction_.mpi_type();
   const std::shared_ptr<OwnBlock>& sum = pieces_.own().sum();
   const Operand all{results(), {}, {ranks, counts_.data(), places_.data(), type}};
@@ -427,7 +427,7 @@ void ReducedCall::begin_sharing() {
                          is_gather && !is_at_root() ? Operand{} : all, std::move(sharing_),
                          &agreed_.coding);
     if (sum) {
-      movement_->runner().shared().provide(static_cast<schedule::Block>(context_.rank()), sum,
+      movement_->runner().shared().provide(static_cast<schedule::Block>(team_.rank()), sum,
                                            decoded_ != nullptr);
     }
   }

@@ -48,7 +48,7 @@ namespace mpress::engine {
 class ReducedCall final : public CollectiveOperation {
  public:
   ReducedCall(Job& job, const Collective& call, const Operands& operands, mpi::CommInfo& comm,
-              Context& context, const Served& served);
+              Team& team, const Served& served);
 
   void start(FloatModes modes) override;
   bool advance() override;
@@ -113,7 +113,7 @@ class ReducedCall final : public CollectiveOperation {
   void count_jointly() const;
   void end_without_blocks();
   /// Not where sums of a host, which are rounded, could make a difference.
-  bool is_by_host() const { return context_.hosts().is_mixed() && !is_reproducible_; }
+  bool is_by_host() const { return team_.hosts().is_mixed() && !is_reproducible_; }
   void begin_contributions();
   void make_pieces();
   std::unique_ptr<Movement> contribution(const Operand& send, schedule::Schedule schedule) const;
@@ -149,17 +149,17 @@ class ReducedCall final : public CollectiveOperation {
     const auto i = static_cast<std::size_t>(rank);
     return begins_[i + 1] - begins_[i];
   }
-  std::int64_t own_elements() const { return elements_of(context_.rank()); }
+  std::int64_t own_elements() const { return elements_of(team_.rank()); }
   std::byte* results() const {
     return static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
   }
-  bool is_at_root() const { return goal_ == Goal::root && context_.rank() == operands_.root; }
+  bool is_at_root() const { return goal_ == Goal::root && team_.rank() == operands_.root; }
 
   Job& job_;
   const Collective& call_;
   const Operands& operands_;
   mpi::CommInfo& comm_;
-  Context& context_;
+  Team& team_;
   const Served served_;
   FloatModes modes_;  ///< of the call that is under way
   CallTag tag_;

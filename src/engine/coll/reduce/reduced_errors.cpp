@@ -12,18 +12,18 @@ namespace mpress::engine {
 
 /// An exchange of `bytes` bytes of each member, which lie at `all` in the order of the ranks.
 std::unique_ptr<Movement> ReducedCall::share_with_all(void* all, std::size_t bytes) const {
-  const Blocks blocks(context_.size(), static_cast<MPI_Count>(bytes), MPI_BYTE);
-  const schedule::Task task{schedule::Op::allgather, context_.size()};
+  const Blocks blocks(team_.size(), static_cast<MPI_Count>(bytes), MPI_BYTE);
+  const schedule::Task task{schedule::Op::allgather, team_.size()};
   return movement(false, task.op, {}, {all, {}, blocks},
-                  schedule::bruck_allgather(task, context_.rank()), nullptr);
+                  schedule::bruck_allgather(task, team_.rank()), nullptr);
 }
 
 /// What goes wrong with this is no error of the call, whose results are there: but what a member
 /// does not tell might be anything.
 void ReducedCall::begin_telling() {
   phase_ = Phase::telling;
-  all_errors_.assign(static_cast<std::size_t>(context_.size()), {});
-  all_errors_[static_cast<std::size_t>(context_.rank())] = errors_;
+  all_errors_.assign(static_cast<std::size_t>(team_.size()), {});
+  all_errors_[static_cast<std::size_t>(team_.rank())] = errors_;
   movement_ = share_with_all(all_errors_.data(), sizeof(Errors));
 }
 

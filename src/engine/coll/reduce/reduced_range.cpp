@@ -14,22 +14,22 @@ namespace mpress::engine {
 /// Is a piece worth encoding on its way from this rank?
 bool ReducedCall::pays() const {
   if (job_.config.force || served_.encodes) return true;
-  return would_encode(job_, call_, {own_piece(), spec_}, context_, false);
+  return would_encode(job_, call_, {own_piece(), spec_}, team_, false);
 }
 
 Part ReducedCall::own_piece() const {
-  return longest_contribution(reduction_, input_, begins_, context_.rank());
+  return longest_contribution(reduction_, input_, begins_, team_.rank());
 }
 
 /// Brought::share.
 double ReducedCall::share_in_windows() const {
   if (!served_.is_blocking || Backoff::is_oversubscribed() || !job_.links.host.is_open()) return 0;
-  const auto comm = mpi::comm_info(context_.comm());
+  const auto comm = mpi::comm_info(team_.comm());
   std::vector<int> others;
   double share = 0;
-  for (int rank = 0; comm && rank < context_.size(); ++rank) {
-    if (rank == context_.rank()) continue;
-    others.push_back(context_.world_rank(rank));
+  for (int rank = 0; comm && rank < team_.size(); ++rank) {
+    if (rank == team_.rank()) continue;
+    others.push_back(team_.world_rank(rank));
     const std::size_t piece = static_cast<std::size_t>(elements_of(rank)) * width();
     compute([&] {
       share = std::max(share, comm->ratios->wire_per_raw(spec_.codec, reduction_.type, piece));
@@ -56,15 +56,15 @@ bool ReducedCall::may_be_blind() const {
   } else if (!expected_grounds()) {
     return false;
   }
-  return JointMemories::of(job_, context_).coded_sums.is_open() && blind_sums().may_begin(like());
+  return JointMemories::of(job_, team_).coded_sums.is_open() && blind_sums().may_begin(like());
 }
 
 /// Of a joint sum that begins before the range is known; with a bound that is absolute.
 std::optional<codec::szp::Grid> ReducedCall::blind_grid() const {
-  return codec::szp::blind_grid(reduction_.type, spec_.value, context_.size());
+  return codec::szp::blind_grid(reduction_.type, spec_.value, team_.size());
 }
 
-BlindSums& ReducedCall::blind_sums() const { return JointMemories::of(job_, context_).blind_sums; }
+BlindSums& ReducedCall::blind_sums() const { return JointMemories::of(job_, team_).blind_sums; }
 
 /// What those of this sum, which may be added jointly, are expected to be; with a bound that is
 /// relative.
@@ -93,11 +93,11 @@ void ReducedCall::begin_exchange() {
                               (home_ != gpu::host ? Brought::is_on_device : 0) |
                               (range_.is_known() ? Brought::is_known : 0);
   const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
-  told_.assign(static_cast<std::size_t>(context_.size()), {});
-  Brought& told = told_[static_cast<std::size_t>(context_.rank())];
+  told_.assign(static_cast<std::size_t>(team_.size()), {});
+  Brought& told = told_[static_cast<std::size_t>(team_.rank())];
   const double share = share_in_windows();
   const double windows = compute([&] {
-    const double all = share * static_cast<double>(bytes()) * (context_.size() - 1);
+    const double all = share * static_cast<double>(bytes()) * (team_.size() - 1);
     return share > 0 ? all / static_cast<double>(job_.host_window) : 0;
   });
   told = {range.min, range.max, share, windows, chunk_bytes, flags, {}, {}};
@@ -110,7 +110,7 @@ void ReducedCall::begin_exchange() {
 /// All members find the same, from what all have told.
 void ReducedCall::conclude_exchange() {
   agreed_ = BoundedCoding(told_, {reduction_.type, reduction_.how == codec::Combine::sum,
-                                  context_.size(), spec_, is_reproducible_});
+                                  team_.size(), spec_, is_reproducible_});
   const bool is_known = agreed_.adds_quanta && !agreed_.is_blind;
   if (spec_.bound == Bound::rel && is_known && may_add_jointly() && do_quanta_travel()) {
     blind_sums().learn(like(), agreed_.grounds);

@@ -1,4 +1,4 @@
-#include "mpi/job/context.hpp"
+#include "mpi/job/teams.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -15,7 +15,7 @@
 namespace mpress::engine {
 namespace {
 
-using State = Context::State;
+using State = Team::State;
 
 constexpr const char* no_communicator = "MPI made no private communicator";
 
@@ -45,36 +45,36 @@ bool is_complete(const mpi::Peek& peek, MPI_Request& request, int& code) {
 
 }  // namespace
 
-class Context::Making : public Operation {
+class Team::Making : public Operation {
  public:
-  explicit Making(std::shared_ptr<Context> context) : context_(std::move(context)) {}
-  bool advance() override { return context_->advance(); }
+  explicit Making(std::shared_ptr<Team> team) : team_(std::move(team)) {}
+  bool advance() override { return team_->advance(); }
   bool needs_host() const override { return false; }  // it needs all members' calls
   bool may_run_in_hook() const override { return true; }
 
  private:
-  const std::shared_ptr<Context> context_;
+  const std::shared_ptr<Team> team_;
 };
 
 /// Waits for what is under way when the program has freed the communicator.
-class Context::Release : public Operation {
+class Team::Release : public Operation {
  public:
-  explicit Release(std::shared_ptr<Context> context) : context_(std::move(context)) {}
-  bool advance() override { return context_->free_comm(); }
+  explicit Release(std::shared_ptr<Team> team) : team_(std::move(team)) {}
+  bool advance() override { return team_->free_comm(); }
   bool needs_host() const override { return false; }
 
  private:
-  const std::shared_ptr<Context> context_;
+  const std::shared_ptr<Team> team_;
 };
 
-Context::Context(Contexts& all, std::vector<int> members, const Facts& facts)
+Team::Team(Teams& all, std::vector<int> members, const Facts& facts)
     : all_(all), members_(std::move(members)), own_(facts) {}
 
-bool Context::share_host(int a, int b) const {
+bool Team::share_host(int a, int b) const {
   return all_.hosts_.leader(world_rank(a)) == all_.hosts_.leader(world_rank(b));
 }
 
-const schedule::Hosts& Context::hosts() const {
+const schedule::Hosts& Team::hosts() const {
   if (!member_hosts_) {
     std::vector<int> leaders;
     for (const int member : members_) leaders.push_back(all_.hosts_.leader(member));
@@ -84,7 +84,7 @@ const schedule::Hosts& Context::hosts() const {
 }
 
 /// Begins with a private duplicate. MPI copies attributes in the call itself.
-void Context::start(MPI_Comm parent) {
+void Team::start(MPI_Comm parent) {
   mpi::calls().Comm_rank(parent, &rank_);
   const mpi::PrivateDuplicate without_attributes;
   const mpi::HeldError error;  // MPI serves the communicator then
@@ -94,7 +94,7 @@ void Context::start(MPI_Comm parent) {
 }
 
 /// Begins with a private communicator that MPI makes at once, and blocks meanwhile.
-void Context::split(MPI_Comm parent) {
+void Team::split(MPI_Comm parent) {
   int rank = 0;
   mpi::calls().Comm_rank(parent, &rank);
   MPI_Comm made = MPI_COMM_NULL;
@@ -110,13 +110,13 @@ void Context::split(MPI_Comm parent) {
 }
 
 /// Begins with a communicator that is there.
-void Context::adopt(MPI_Comm comm) {
+void Team::adopt(MPI_Comm comm) {
   comm_ = comm;
   mpi::calls().Comm_rank(comm, &rank_);
   exchange();
 }
 
-void Context::exchange() {
+void Team::exchange() {
   mpi::calls().Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   board_ = all_.hosts_.take_board();
   own_[Fact::has_board] = board_ != nullptr;
@@ -134,12 +134,12 @@ void Context::exchange() {
   state_.store(State::exchanging, std::memory_order_release);
 }
 
-void Context::refuse(const char* why) {
+void Team::refuse(const char* why) {
   why_not_ = why;
   state_.store(State::refused, std::memory_order_release);
 }
 
-void Context::decide() {
+void Team::decide() {
   for (std::size_t i = 0; i < fact_count; ++i) {
     highest_.numbers()[i] = exchanged_[i];
     lowest_.numbers()[i] = ~exchanged_[fact_count + i];
@@ -167,7 +167,7 @@ void Context::decide() {
   state_.store(why_not_ ? State::refused : State::ready, std::memory_order_release);
 }
 
-bool Context::advance() {
+bool Team::advance() {
   if (is_decided()) return true;
   const OneAtATime turn(is_advanced_);
   if (!turn) return false;
@@ -191,7 +191,7 @@ bool Context::advance() {
 }
 
 /// Returns whether what is private is free, or will be by sweep().
-bool Context::free_comm() {
+bool Team::free_comm() {
   if (!is_decided() || (agreements_ && !agreements_->idle())) return false;
   if (mpi::in_progress_hook()) return false;  // MPI_Comm_free may let MPI proceed
   if (comm_ != MPI_COMM_NULL) mpi::calls().Comm_free(&comm_);
@@ -199,7 +199,7 @@ bool Context::free_comm() {
   return true;
 }
 
-void Context::comm_ends() {
+void Team::comm_ends() {
 #if defined(OPEN_MPI)
   // It goes on to use the communicator that it duplicates. All members have begun, or
   // MPI_Comm_free, which is collective, could not have been called.
@@ -207,13 +207,13 @@ void Context::comm_ends() {
 #endif
 }
 
-void Context::let_go() {
+void Team::let_go() {
   if (holders_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   auto release = std::make_shared<Release>(shared_from_this());
   if (!release->advance()) all_.progress_.add(std::move(release));
 }
 
-void Contexts::open(const link::HostMemory::Nonce& nonce, const Facts& facts, int ranks_a_host) {
+void Teams::open(const link::HostMemory::Nonce& nonce, const Facts& facts, int ranks_a_host) {
   const mpi::Calls& mpi = mpi::calls();
   facts_ = facts;
   open_hosts(hosts_, nonce, ranks_a_host);
@@ -222,12 +222,12 @@ void Contexts::open(const link::HostMemory::Nonce& nonce, const Facts& facts, in
   // Not a duplicate, which would have attributes of whoever came first.
   MPI_Comm comm = MPI_COMM_NULL;
   if (mpi.Comm_split(MPI_COMM_WORLD, 0, rank, &comm) != MPI_SUCCESS) return;
-  world_.reset(new Context(*this, mpi::ranks_in_world(comm), facts));
+  world_.reset(new Team(*this, mpi::ranks_in_world(comm), facts));
   world_->adopt(comm);
   progress_.wait_until([&] { return world_->advance(); });
 }
 
-bool Contexts::may_have(const mpi::CommInfo& comm) const {
+bool Teams::may_have(const mpi::CommInfo& comm) const {
   if (comm.attached()) return !comm.freed;
   // One rank has nobody to talk to; and in MPICH 5.0, MPI_Comm_idup for one rank never returns to
   // whoever lets MPI proceed while another duplicate is under way.
@@ -236,28 +236,28 @@ bool Contexts::may_have(const mpi::CommInfo& comm) const {
              comm.world_ranks.end();
 }
 
-bool Contexts::is_settled(const mpi::CommInfo& comm) const {
+bool Teams::is_settled(const mpi::CommInfo& comm) const {
   if (comm.comm == MPI_COMM_WORLD) return is_open();
-  const auto* const context = static_cast<const Context*>(comm.attached());
-  return context && context->is_settled();
+  const auto* const team = static_cast<const Team*>(comm.attached());
+  return team && team->is_settled();
 }
 
-Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm) {
-  return of(comm, [](Context& made, MPI_Comm parent) { made.start(parent); });
+Team* Teams::of(const std::shared_ptr<mpi::CommInfo>& comm) {
+  return of(comm, [](Team& made, MPI_Comm parent) { made.start(parent); });
 }
 
-Context* Contexts::of_blocking(const std::shared_ptr<mpi::CommInfo>& comm) {
+Team* Teams::of_blocking(const std::shared_ptr<mpi::CommInfo>& comm) {
   // MPICH 5.0 fails an assertion of its own (contextid.c) where a thread is in MPI_Comm_idup and
   // others make communicators. So what may block does.
-  return of(comm, [](Context& made, MPI_Comm parent) { made.split(parent); });
+  return of(comm, [](Team& made, MPI_Comm parent) { made.split(parent); });
 }
 
 template <typename Begin>
-Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
-  if (mpi::Attachment* attached = comm->attached()) return static_cast<Context*>(attached);
+Team* Teams::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
+  if (mpi::Attachment* attached = comm->attached()) return static_cast<Team*>(attached);
   if (!may_have(*comm)) return nullptr;
   sweep();
-  std::shared_ptr<Context> made;
+  std::shared_ptr<Team> made;
   const bool is_reproducible = comm->hints.reproducible(facts_[Fact::reproducible] != 0);
   if (comm->comm == MPI_COMM_WORLD) {
     made = world_;
@@ -271,11 +271,11 @@ Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
     facts[Fact::hints] = hash_of(hints);
     const bool is_told = shared != Shared::untold;
     facts[Fact::codec_hint] = hints.codec && !is_told ? hash_of(hints.codec->text) : 0;
-    made.reset(new Context(*this, comm->world_ranks, facts));
+    made.reset(new Team(*this, comm->world_ranks, facts));
     made->has_different_codecs_ = shared == Shared::different;
     if (hints.codec && shared != Shared::different) made->spec_ = hints.codec->value;
     begin(*made, comm->comm);
-    progress_.add(std::make_shared<Context::Making>(made));
+    progress_.add(std::make_shared<Team::Making>(made));
     std::lock_guard lock(mutex_);
     all_.push_back(made);
   }
@@ -283,7 +283,7 @@ Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
   return made.get();
 }
 
-void Contexts::retire(std::shared_ptr<Agreements> agreements, link::Board* board) {
+void Teams::retire(std::shared_ptr<Agreements> agreements, link::Board* board) {
   {
     std::lock_guard lock(mutex_);
     retired_.push_back({std::move(agreements), board});
@@ -291,34 +291,34 @@ void Contexts::retire(std::shared_ptr<Agreements> agreements, link::Board* board
   sweep();
 }
 
-void Contexts::sweep() {
+void Teams::sweep() {
   std::lock_guard lock(mutex_);
   std::erase_if(retired_, [this](const Retired& retired) {
     if (!retired.agreements->may_release()) return false;
     hosts_.free_board(retired.board);
     return true;
   });
-  std::erase_if(all_, [](const auto& context) { return context.expired(); });
+  std::erase_if(all_, [](const auto& team) { return team.expired(); });
 }
 
-void Contexts::drop_kept() {
+void Teams::drop_kept() {
   std::lock_guard lock(mutex_);
   for (const auto& one : all_) {
-    if (const std::shared_ptr<Context> context = one.lock()) context->kept().reset();
+    if (const std::shared_ptr<Team> team = one.lock()) team->kept().reset();
   }
   if (world_) world_->kept().reset();
 }
 
-void Contexts::close() {
-  std::vector<std::weak_ptr<Context>> all;
+void Teams::close() {
+  std::vector<std::weak_ptr<Team>> all;
   {
     std::lock_guard lock(mutex_);
     all.swap(all_);
   }
   for (const auto& one : all) {
-    const std::shared_ptr<Context> context = one.lock();
-    if (context && context->is_decided() && context->comm_ != MPI_COMM_NULL) {
-      mpi::calls().Comm_free(&context->comm_);
+    const std::shared_ptr<Team> team = one.lock();
+    if (team && team->is_decided() && team->comm_ != MPI_COMM_NULL) {
+      mpi::calls().Comm_free(&team->comm_);
     }
   }
   if (world_ && world_->comm_ != MPI_COMM_NULL) mpi::calls().Comm_free(&world_->comm_);

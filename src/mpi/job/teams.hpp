@@ -13,7 +13,7 @@
 // - refused: MPI serves the communicator; the private one may still be used.
 //
 // Members that do not run mpress, or run it without MPI_Init, take no part: such communicators
-// have no context (Contexts::may_have()).
+// have no team (Teams::may_have()).
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ namespace mpress::engine {
 
 /// What each member knows of itself, and tells the others: a number each.
 enum class Fact : unsigned char {
-  settings,      ///< a hash; where it differs, the context is refused
+  settings,      ///< a hash; where it differs, the team is refused
   hints,         ///< the same of the communicator's hints, without the codec
   codec_hint,    ///< the same of that; then its reductions are errors
   reproducible,  ///< its reductions have the same bits in any order of what is brought
@@ -54,7 +54,7 @@ enum class Fact : unsigned char {
   has_hook,          ///< MPI calls mpress while it blocks
   gets_on,           ///< what is under way proceeds while MPI blocks: by that hook, or a thread
   has_thread,        ///< a progress thread
-  duplicates,        ///< it may make contexts by MPI_Comm_idup
+  duplicates,        ///< it may make teams by MPI_Comm_idup
   hides_duplicates,  ///< the program's copy callbacks are not called for private ones
   least_chunk,       ///< bytes: it cuts no message shorter; 0: none at all
   measures,          ///< what links are like, in MPI_Init
@@ -70,7 +70,7 @@ enum class Fact : unsigned char {
   szp_between,
   ever_sends_frames,  ///< it may come to do so
   least_framed,       ///< bytes: it sends no frame or header for a shorter message
-  has_board,          ///< filled in by the context, as is the key
+  has_board,          ///< filled in by the team, as is the key
   key,
   count_
 };
@@ -88,9 +88,9 @@ class Facts {
   std::array<std::uint64_t, fact_count> numbers_{};
 };
 
-class Contexts;
+class Teams;
 
-class Context : public mpi::Attachment, public std::enable_shared_from_this<Context> {
+class Team : public mpi::Attachment, public std::enable_shared_from_this<Team> {
  public:
   enum class State : unsigned char { duplicating, exchanging, ready, refused };
 
@@ -220,11 +220,11 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   void comm_freed() override { let_go(); }
 
  private:
-  friend class Contexts;
+  friend class Teams;
   class Making;
   class Release;
 
-  Context(Contexts& all, std::vector<int> members, const Facts& facts);
+  Team(Teams& all, std::vector<int> members, const Facts& facts);
   void start(MPI_Comm parent);
   void split(MPI_Comm parent);
   void adopt(MPI_Comm comm);
@@ -233,7 +233,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   void decide();
   bool free_comm();
 
-  Contexts& all_;
+  Teams& all_;
   const std::vector<int> members_;  ///< ranks in MPI_COMM_WORLD
   int rank_ = 0;
   std::atomic<State> state_{State::duplicating};
@@ -259,24 +259,24 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   link::Kind between_devices_ = link::kind_at(0);
 };
 
-/// A context stays while this lives.
-class ContextHold {
+/// A team stays while this lives.
+class TeamHold {
  public:
-  explicit ContextHold(Context& context) : context_(context) { context_.hold(); }
-  ContextHold(const ContextHold&) = delete;
-  ContextHold& operator=(const ContextHold&) = delete;
-  ~ContextHold() { context_.let_go(); }
+  explicit TeamHold(Team& team) : team_(team) { team_.hold(); }
+  TeamHold(const TeamHold&) = delete;
+  TeamHold& operator=(const TeamHold&) = delete;
+  ~TeamHold() { team_.let_go(); }
 
  private:
-  Context& context_;
+  Team& team_;
 };
 
-/// The contexts of this process. Thread-safe, but for open() and close().
-class Contexts {
+/// The teams of this process. Thread-safe, but for open() and close().
+class Teams {
  public:
-  Contexts(Progress& progress, const mpi::Peek& peek) : progress_(progress), peek_(peek) {}
+  Teams(Progress& progress, const mpi::Peek& peek) : progress_(progress), peek_(peek) {}
 
-  /// Collective over MPI_COMM_WORLD, in MPI_Init; blocks until the world's context is decided.
+  /// Collective over MPI_COMM_WORLD, in MPI_Init; blocks until the world's team is decided.
   /// `facts`: this rank's, of every communicator. `ranks_a_host`: see open_hosts().
   void open(const link::HostMemory::Nonce& nonce, const Facts& facts, int ranks_a_host = 0);
   bool is_open() const { return world_ != nullptr; }
@@ -291,24 +291,24 @@ class Contexts {
   void keep_topologies() { keeps_topologies_ = true; }
 
   /// That of MPI_COMM_WORLD; null unless open.
-  const std::shared_ptr<Context>& world() const { return world_; }
+  const std::shared_ptr<Team>& world() const { return world_; }
 
   /// That of a communicator, whose making begins where it has none: then all members have to make
   /// this call at the same place in the order of its collective calls. Null where it may have none.
-  Context* of(const std::shared_ptr<mpi::CommInfo>& comm);
+  Team* of(const std::shared_ptr<mpi::CommInfo>& comm);
 
   /// Has it one that is settled? That of MPI_COMM_WORLD is from MPI_Init on.
   bool is_settled(const mpi::CommInfo& comm) const;
 
   /// The same in a call that may block, and does so while MPI makes the private communicator. Its
   /// caller has flushed Progress.
-  Context* of_blocking(const std::shared_ptr<mpi::CommInfo>& comm);
+  Team* of_blocking(const std::shared_ptr<mpi::CommInfo>& comm);
 
   /// Whether it may have one, as all its members know without asking: mpress is at work in all of
   /// them, since MPI_Init.
   bool may_have(const mpi::CommInfo& comm) const;
 
-  /// Lets go of what contexts have kept, in MPI_Finalize, when nothing of the program's is under
+  /// Lets go of what teams have kept, in MPI_Finalize, when nothing of the program's is under
   /// way; before links are closed.
   void drop_kept();
 
@@ -318,10 +318,10 @@ class Contexts {
   Hosts& hosts() { return hosts_; }
 
  private:
-  friend class Context;
+  friend class Team;
 
   template <typename Begin>
-  Context* of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin);
+  Team* of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin);
   void retire(std::shared_ptr<Agreements> agreements, link::Board* board);
   void sweep();
 
@@ -329,7 +329,7 @@ class Contexts {
   const mpi::Peek& peek_;
   Hosts hosts_;
   Facts facts_;
-  std::shared_ptr<Context> world_;
+  std::shared_ptr<Team> world_;
   std::atomic<std::uint64_t> next_key_{0};
   bool keeps_topologies_ = false;
 
@@ -338,7 +338,7 @@ class Contexts {
     link::Board* board;
   };
   std::mutex mutex_;  ///< never held while MPI is called
-  std::vector<std::weak_ptr<Context>> all_;
+  std::vector<std::weak_ptr<Team>> all_;
   std::vector<Retired> retired_;  ///< boards that others may still read
 };
 
