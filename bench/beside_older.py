@@ -67,8 +67,8 @@ def plan(benchmark: str, given: argparse.Namespace, seconds: float, files: dict[
 
 
 def block(op: str, nbytes: int, ranks: int) -> int:
-    """Bytes of a block, where `nbytes` are those of the largest buffer of a rank: whole elements, as
-    many for each rank."""
+    """Bytes of a block, where `nbytes` are those of the largest buffer of a rank: whole elements,
+    as many for each rank."""
     if op in ("bcast", "allreduce", "reduce", "reduce_scatter"):
         return nbytes // (4 * ranks) * 4 * ranks
     return nbytes // (4 * ranks) * 4

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "mpi/calls/buffer_calls.hpp"
 #include "mpi/calls/counted.hpp"
 #include "mpi/peek.hpp"
 #include "mpi/progress_hook.hpp"
@@ -44,14 +45,14 @@ void MpiChannel::open(MPI_Comm comm, std::uint64_t tags) {
 Pending MpiChannel::send(const std::byte* data, std::size_t bytes, int to, int tag) {
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = calls().Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &request);
-  return started(code, request, "send data of a message to", to);
+  return started(code, request, "send to", to);
 }
 
 Pending MpiChannel::receive(std::byte* place, std::size_t bytes, int from, int tag) {
   MPI_Request request = MPI_REQUEST_NULL;
   const int code =
       calls().Irecv(place, static_cast<int>(bytes), MPI_BYTE, from, tag, comm_, &request);
-  return started(code, request, "receive data of a message from", from);
+  return started(code, request, "receive from", from);
 }
 
 gpu::State MpiChannel::poll(Pending& one, std::size_t* received) {
@@ -90,6 +91,14 @@ Pending MpiChannel::add_up(std::span<const std::uint64_t> for_each, std::uint64_
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = calls().Ireduce_scatter_block(for_each.data(), own, 1, MPI_UINT64_T, MPI_SUM,
                                                  comm_, &request);
+  return started(code, request);
+}
+
+Pending MpiChannel::greatest(std::span<std::uint64_t> numbers) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code =
+      buffer_calls().Iallreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()),
+                                MPI_UINT64_T, MPI_MAX, comm_, &request);
   return started(code, request);
 }
 

@@ -19,6 +19,7 @@ class MpiChannel final : public link::Channel {
   std::optional<Found> find(int tag) override;
   void take(const Found& found, std::byte* place, std::size_t room) override;
   Pending add_up(std::span<const std::uint64_t> for_each, std::uint64_t* own) override;
+  Pending greatest(std::span<std::uint64_t> numbers) override;
   Pending barrier() override;
 
  private:

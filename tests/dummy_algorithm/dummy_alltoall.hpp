@@ -20,7 +20,7 @@ class DummyAlltoall final : public CollectiveOperation {
     const Blocks& in = operands_.receive.writes;
     code_ = mpi::buffer_calls().Ialltoall(operands_.send.buffer, static_cast<int>(out.count(0)),
                                           out.type(0), const_cast<void*>(operands_.receive.buffer),
-                                          static_cast<int>(in.count(0)), in.type(0), team_.comm(),
+                                          static_cast<int>(in.count(0)), in.type(0), comm_of(team_),
                                           &request_);
     is_under_way_ = code_ == MPI_SUCCESS;
   }

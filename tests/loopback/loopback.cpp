@@ -31,7 +31,7 @@ struct Group::Receive {
 };
 
 struct Group::Round {
-  std::vector<std::uint64_t> sums;
+  std::vector<std::uint64_t> numbers;
   std::size_t started = 0;
 };
 
@@ -116,10 +116,22 @@ class Group::MemberChannel final : public Channel {
     const std::lock_guard lock(group_.mutex_);
     std::shared_ptr<Round>& round = group_.rounds_[group_.at(rank_).rounds++];
     if (!round) round = std::make_shared<Round>();
-    round->sums.resize(static_cast<std::size_t>(size()));
-    for (std::size_t i = 0; i < for_each.size(); ++i) round->sums[i] += for_each[i];
+    round->numbers.resize(static_cast<std::size_t>(size()));
+    for (std::size_t i = 0; i < for_each.size(); ++i) round->numbers[i] += for_each[i];
     ++round->started;
-    return {reinterpret_cast<std::uintptr_t>(new Work{nullptr, nullptr, round, own})};
+    return {reinterpret_cast<std::uintptr_t>(new Work{nullptr, nullptr, round, own, {}})};
+  }
+
+  Pending greatest(std::span<std::uint64_t> numbers) override {
+    const std::lock_guard lock(group_.mutex_);
+    std::shared_ptr<Round>& round = group_.rounds_[group_.at(rank_).rounds++];
+    if (!round) round = std::make_shared<Round>();
+    round->numbers.resize(numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      round->numbers[i] = std::max(round->numbers[i], numbers[i]);
+    }
+    ++round->started;
+    return {reinterpret_cast<std::uintptr_t>(new Work{nullptr, nullptr, round, nullptr, numbers})};
   }
 
   Pending barrier() override { return add_up({}, nullptr); }
@@ -130,6 +142,7 @@ class Group::MemberChannel final : public Channel {
     std::shared_ptr<Receive> receive;
     std::shared_ptr<Round> round;
     std::uint64_t* own = nullptr;
+    std::span<std::uint64_t> all = {};
   };
 
   unsigned looks() const { return static_cast<unsigned>(group_.random_() % 4); }
@@ -141,7 +154,8 @@ class Group::MemberChannel final : public Channel {
   gpu::State look_at(Work& work, std::size_t* received) {
     if (work.round) {
       if (work.round->started < static_cast<std::size_t>(size())) return gpu::State::pending;
-      if (work.own) *work.own = work.round->sums[static_cast<std::size_t>(rank_)];
+      if (work.own) *work.own = work.round->numbers[static_cast<std::size_t>(rank_)];
+      std::copy_n(work.round->numbers.begin(), work.all.size(), work.all.begin());
       return gpu::State::done;
     }
     if (!work.receive) {

@@ -11,7 +11,7 @@ namespace {
 link::Channel& world_channel(Rank& rank) {
   static mpi::MpiChannel channel;
   const auto& world = *rank.teams.world();
-  channel.open(world.comm(), world.tags());
+  channel.open(engine::comm_of(world), world.tags());
   return channel;
 }
 

@@ -219,8 +219,8 @@ void refused(Rank& rank) {
     if (!team || !rank.wait([&] { return team->is_decided(); })) return;
     CHECK(team->is_refused() == (rank.size > 1));
     CHECK(rank.size == 1 || std::string_view(team->why_not()).find("hints") != std::string::npos);
-    CHECK(team->comm() != MPI_COMM_NULL);
-    CHECK(mpi::calls().Barrier(team->comm()) == MPI_SUCCESS);
+    CHECK(comm_of(*team) != MPI_COMM_NULL);
+    CHECK(mpi::calls().Barrier(comm_of(*team)) == MPI_SUCCESS);
     mpi::calls().Comm_free(&comm);
   }
 }

@@ -1,9 +1,9 @@
 #include "engine/coll/agreed.hpp"
 
+#include "coll/team.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/route.hpp"
 #include "mpi/job/job.hpp"
-#include "mpi/job/teams.hpp"
 
 namespace mpress::engine {
 

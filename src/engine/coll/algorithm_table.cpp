@@ -5,13 +5,13 @@
 
 #include "coll/algorithm.hpp"
 #include "coll/collectives.hpp"
+#include "coll/team.hpp"
 #include "core/json_number.hpp"
 #include "core/size_ranges.hpp"
 #include "engine/coll/agreed.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/route.hpp"
 #include "mpi/job/job.hpp"
-#include "mpi/job/teams.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "mpi/job/teams.hpp"
+#include "coll/team.hpp"
 
 namespace mpress::engine {
 

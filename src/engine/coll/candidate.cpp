@@ -57,7 +57,7 @@ bool is_reproducible(const Job& job, const Collective& call, const Operands& ope
   if (!reduction || reduction->count == 0) return false;
   const auto comm = mpi::comm_info(operands.comm);
   if (!comm) return false;
-  const auto* const team = static_cast<const Team*>(comm->attached());
+  const auto* const team = Teams::made_for(*comm);
   return team ? team->is_reproducible() : comm->hints.reproducible(job.config.reproducible);
 }
 

@@ -82,10 +82,10 @@ bool ImmediateCall::decide() {
   if (server == Server::mpress) blocks_ = routing_.operation(*comm_);
   if (server == Server::both) {
     auto pairs = long_pairs(job_, call_, team_, kept_->operands());
-    if (pairs) prepare_pairs(routing_.served(), std::move(*pairs), team_.comm());
+    if (pairs) prepare_pairs(routing_.served(), std::move(*pairs), comm_of(team_));
   }
   if (is_mpis) {
-    mpi_part_.begin_privately(*kept_, team_.comm());
+    mpi_part_.begin_privately(*kept_, comm_of(team_));
   }
   if (blocks_) blocks_->start(modes_);
   routing_.pass();

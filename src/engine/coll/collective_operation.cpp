@@ -42,7 +42,7 @@ void tell_outcome(const Operands& operands, const CollectiveOperation& operation
 void pass_on_hints(const mpi::CommInfo& comm, const Team& team) {
   const mpi::Hints hints = comm.hints.get();
   if (hints.empty()) return;
-  if (const auto blocks = mpi::comm_info(team.comm())) blocks->hints.update(hints);
+  if (const auto blocks = mpi::comm_info(comm_of(team))) blocks->hints.update(hints);
 }
 
 void count_by_kernel(Job& job, trace::Called called, trace::Way way, int rank, const Moved& sent,

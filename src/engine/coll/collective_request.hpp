@@ -5,12 +5,12 @@
 #include <memory>
 #include <optional>
 
+#include "coll/team.hpp"
 #include "engine/coll/blocks/long_pairs.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/kept_call.hpp"
 #include "engine/coll/mpi_part.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/job/teams.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/requests/finished_request.hpp"
 #include "mpi/requests/request.hpp"

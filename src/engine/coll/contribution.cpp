@@ -30,9 +30,9 @@ auto as_message(Job& job, const Collective& call, const Contribution& what, cons
                 Use use) -> std::optional<decltype(use(std::declval<const Message&>()))> {
   const Part& part = what.part;
   const auto type = mpi::type_info(part.type);
-  const auto comm = mpi::comm_info(team.comm());
+  const auto comm = mpi::comm_info(comm_of(team));
   if (!type || !comm) return std::nullopt;
-  SendArguments arguments{part.data, part.count, part.type, hardest_to_reach(team), team.comm()};
+  SendArguments arguments{part.data, part.count, part.type, hardest_to_reach(team), comm_of(team)};
   arguments.spec = what.spec;
   SendCall sending{trace::Called{call.op}, call.family, true};
   sending.raw_by_kernels = raw_by_kernels;

@@ -57,7 +57,7 @@ CollectiveCosts agree_on_costs(const Job& job, const Team& world) {
     }
   }
   mpi::calls().Allreduce(MPI_IN_PLACE, worst.data(), static_cast<int>(worst.size()), MPI_DOUBLE,
-                         MPI_MAX, world.comm());
+                         MPI_MAX, comm_of(world));
   for (std::size_t i = 0; i < worst.size(); ++i) *agreed[i] = worst[i];
   return found;
 }

@@ -128,7 +128,7 @@ bool Routing::advance() {
       // MPI proceeds meanwhile: others may need what it has to send before they come.
       int found = 0;
       if (!keeps_hook_rules) {
-        mpi::calls().Iprobe(MPI_ANY_SOURCE, team_.first_block_tag(), team_.comm(), &found,
+        mpi::calls().Iprobe(MPI_ANY_SOURCE, team_.first_block_tag(), comm_of(team_), &found,
                             MPI_STATUS_IGNORE);
       }
       return false;

@@ -16,11 +16,11 @@
 #include <utility>
 
 #include "coll/selection.hpp"
+#include "coll/team.hpp"
 #include "config/config.hpp"
 #include "core/operation.hpp"
 #include "engine/coll/methods.hpp"
 #include "engine/coll/operands.hpp"
-#include "mpi/job/teams.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "trace/record.hpp"
 

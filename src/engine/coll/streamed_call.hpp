@@ -5,12 +5,12 @@
 #include <memory>
 #include <utility>
 
+#include "coll/team.hpp"
 #include "core/operation.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
 #include "mpi/error_handlers.hpp"
-#include "mpi/job/teams.hpp"
 #include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {

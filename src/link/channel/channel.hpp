@@ -61,6 +61,10 @@ class Channel {
   /// for each member. Both arguments stay until that is over.
   virtual Pending add_up(std::span<const std::uint64_t> for_each, std::uint64_t* own) = 0;
 
+  /// Makes each of `numbers` the greatest that any member has in its place. They stay until that is
+  /// over, and are as many on all members.
+  virtual Pending greatest(std::span<std::uint64_t> numbers) = 0;
+
   /// Is over once all members have started it.
   virtual Pending barrier() = 0;
 

@@ -57,7 +57,7 @@ std::uint64_t number_of(const std::string& text) {
 /// Returns an MPI error code, which is raised.
 int share_hints(Job& job, mpi::CommInfo& known) {
   if (!job.teams.may_have(known)) return MPI_SUCCESS;
-  auto* const team = static_cast<Team*>(known.attached());
+  auto* const team = Teams::made_for(known);
   if (team) job.progress.wait_until([&] { return team->order().is_idle(); });
   const mpi::Hints hints = known.hints.get();
   const std::string codec = hints.codec ? to_string(hints.codec->value) : "";

@@ -286,8 +286,8 @@ const Team* tell_facts(Job& job, const Tuning& tuning) {
     job.least_framed_bytes = ever_sends ? world->lowest()[Fact::least_framed] : Job::never;
   }
   const std::uint64_t least = world ? world->lowest()[Fact::least_chunk] : 0;
-  if (least > 0 && world->comm() != MPI_COMM_NULL) {
-    job.channel.open(world->comm(), world->tags());
+  if (least > 0 && comm_of(*world) != MPI_COMM_NULL) {
+    job.channel.open(comm_of(*world), world->tags());
     job.chunks.open(job.channel, least, chunk_bytes, tuning.costs.device_chunks);
   }
   return world;
@@ -317,7 +317,7 @@ void allow_collectives(Job& job, const Team& world) {
 void measure_links(Job& job, const Team& world, Tuning& tuning) {
   const bool learns = world.is_true_for_any(Fact::learns);
   if (!world.is_true_for_any(Fact::measures) || (!learns && world.hosts().count() == 1)) return;
-  mpi::ProbeExchange exchange(world.comm(), job.pacer);
+  mpi::ProbeExchange exchange(comm_of(world), job.pacer);
   const GainsByCodec probed = probe_links(job, exchange, world.hosts(), learns);
   for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
     job.collectives.gains[codec].add(probed[codec]);

@@ -5,9 +5,9 @@
 #include <limits>
 #include <utility>
 
+#include "coll/team.hpp"
 #include "engine/coll/route.hpp"
 #include "mpi/job/job.hpp"
-#include "mpi/job/teams.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "policy/methods.hpp"
 #include "schedule/moves/hierarchical.hpp"

@@ -192,7 +192,7 @@ void Runner::receive(const Transfer& transfer) {
 void Runner::receive(int from, const Part& part, schedule::Block block) {
   Message message{true, receiving_, from, part.bytes};
   message.block = block;
-  const ReceiveArguments arguments{part.data, part.count, part.type, team_.comm(), &outcome_};
+  const ReceiveArguments arguments{part.data, part.count, part.type, comm_of(team_), &outcome_};
   ReceiveArguments posted = arguments;
   if (MpiReceive::may_need_watching(job_, arguments, encodes_anyway(called_))) {
     auto entry = std::make_shared<ReceiveRequest>(job_);
@@ -333,8 +333,8 @@ Outcome Runner::outcome() const {
 /// Nothing where it cannot be sent.
 std::optional<Outgoing> Runner::prepare(int to, const Part& part,
                                         std::optional<trace::Reason> raw_for, LaunchBatch* batch) {
-  const SendArguments arguments{part.data,    part.count,   part.type, to,
-                                team_.comm(), std::nullopt, &outcome_};
+  const SendArguments arguments{part.data,      part.count,   part.type, to,
+                                comm_of(team_), std::nullopt, &outcome_};
   const SendCall call{called_, call_.family, true, raw_for, coding_, batch, driven_};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error == MPI_SUCCESS) return out;
@@ -363,7 +363,7 @@ void Runner::start(Departure&& departure) {
 void Runner::tell_failure(int to) {
   Message message{false, sending_};
   const int code =
-      mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, team_.comm(), &message.request);
+      mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, comm_of(team_), &message.request);
   if (code != MPI_SUCCESS) return note(code);
   messages_.push_back(std::move(message));
 }

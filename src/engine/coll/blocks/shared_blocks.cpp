@@ -13,7 +13,7 @@ SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called calle
                            const Coding* coding)
     : job_(job), call_(call), called_(called), team_(team), blocks_(blocks), coding_(coding) {
   if (!call.has_many_readers) return;
-  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(team.comm());
+  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(comm_of(team));
   may_have_loss_ =
       coding ? coding->spec.lossy() : comm && comm->hints.codec(job.config.spec).lossy();
   for (const schedule::Transfer& transfer : schedule.sends) {
@@ -109,7 +109,7 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   const bool is_summed = coding_ && coding_->is_summed;
   const bool is_opaque = shared.readers.size() > 1 || is_for_self_too(block) || is_summed;
   if (is_own(block) && !is_opaque) return {};
-  const SendArguments arguments{part.data, part.count, part.type, readers.front(), team_.comm()};
+  const SendArguments arguments{part.data, part.count, part.type, readers.front(), comm_of(team_)};
   const bool at_once = readers.size() == shared.readers.size();
   if (const int code = decide(block, shared, arguments, at_once, driven, batch);
       code != MPI_SUCCESS) {

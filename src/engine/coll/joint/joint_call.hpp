@@ -3,9 +3,9 @@
 #pragma once
 
 #include "coll/pieces.hpp"
+#include "coll/team.hpp"
 #include "engine/coll/joint/joint_memory.hpp"
 #include "engine/coll/offered_call.hpp"
-#include "mpi/job/teams.hpp"
 #include "schedule/algorithms.hpp"
 
 namespace mpress::engine {

@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "coll/answer.hpp"
+#include "coll/team.hpp"
 #include "core/devices.hpp"
 #include "engine/coll/joint/blind_sums.hpp"
 #include "gpu/gpu.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/job/teams.hpp"
 
 namespace mpress::engine {
 

@@ -4,11 +4,11 @@
 
 #include <memory>
 
+#include "coll/team.hpp"
 #include "engine/coll/blocks/long_pairs.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/job/teams.hpp"
 
 namespace mpress::engine {
 

@@ -26,7 +26,7 @@ std::span<const std::byte> Frames::encode(Encoded& encoded, const Part& part, in
   // One of several payloads has no frame: a block of many chunks loses nothing by going as it is.
   if (job_.config.chunk > 0 && part.bytes >= 2 * job_.config.chunk) return {};
   const SendCall call{called_, call_.family, true, std::nullopt, coding_};
-  const SendArguments arguments{part.data, part.count, part.type, to, team_.comm()};
+  const SendArguments arguments{part.data, part.count, part.type, to, comm_of(team_)};
   BlockChoice choice = encode_block(job_, call, arguments, std::array{to}, false);
   if (!choice.status.is_ok()) code_ = job_.code_of(choice.status);
   if (!choice.opaque) return {};

@@ -8,9 +8,9 @@
 #include <optional>
 #include <span>
 
+#include "coll/team.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/job/teams.hpp"
 #include "mpi/messages/send.hpp"
 #include "pipeline/opaque_block.hpp"
 #include "trace/record.hpp"

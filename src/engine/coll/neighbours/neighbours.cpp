@@ -21,7 +21,7 @@ namespace {
 void let_mpi_proceed(const Team& team) {
   int found = 0;
   if (mpi::in_progress_hook()) return;
-  mpi::calls().Iprobe(MPI_ANY_SOURCE, team.first_block_tag(), team.comm(), &found,
+  mpi::calls().Iprobe(MPI_ANY_SOURCE, team.first_block_tag(), comm_of(team), &found,
                       MPI_STATUS_IGNORE);
 }
 

@@ -10,11 +10,11 @@
 #include <cstddef>
 #include <vector>
 
+#include "coll/team.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/frames.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/job/teams.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

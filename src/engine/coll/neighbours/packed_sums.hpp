@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <vector>
 
+#include "coll/team.hpp"
 #include "engine/coll/call_tag.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/fold.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
-#include "mpi/job/teams.hpp"
 #include "schedule/neighbourhoods/neighbour_sums.hpp"
 #include "trace/record.hpp"
 

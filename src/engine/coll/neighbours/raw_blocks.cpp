@@ -30,7 +30,7 @@ bool for_each(const Exchange& exchange, const Way& way,
 /// Of shorter blocks this process sends no frame. Its thresholds are its own.
 std::size_t least_framed(const Job& job, const Team& team) {
   if (!job.chunks.is_open()) return wire::min_frame_bytes;
-  const auto comm = mpi::glance_at_comm(team.comm());
+  const auto comm = mpi::glance_at_comm(comm_of(team));
   const std::size_t anywhere = job.policy.least_bytes_anywhere(job.config.threshold);
   return std::max(wire::min_frame_bytes, comm ? comm->hints.threshold(anywhere) : 0);
 }
@@ -54,7 +54,7 @@ constexpr std::size_t least_sent_first = 32 << 10;
 bool RawBlocks::goes_raw(int peer, const Part& part) {
   trace::Reason reason = trace::Reason::threshold;
   if (part.bytes >= least_framed_) {
-    const SendArguments arguments{part.data, part.count, part.type, peer, team_.comm()};
+    const SendArguments arguments{part.data, part.count, part.type, peer, comm_of(team_)};
     const SendCall call{called_, family_, true, {}, coding_};
     const auto found = certain_reason(job_, call, arguments);
     if (!found) return false;
@@ -186,7 +186,7 @@ void RawBlocks::take(const Part& part, int peer, const std::byte* data, std::siz
   framed.status.MPI_SOURCE = peer;
   mpi::calls().Status_set_elements_x(&framed.status, MPI_BYTE, static_cast<MPI_Count>(bytes));
   mpi::calls().Status_set_cancelled(&framed.status, 0);
-  framed.receive.describe(called_, {part.data, part.count, part.type, team_.comm(), &outcome_});
+  framed.receive.describe(called_, {part.data, part.count, part.type, comm_of(team_), &outcome_});
   if (framed.receive.collects(data, bytes, peer)) return;
   framed.receive.settle(data, bytes, framed.status);
 }

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "coll/team.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/job/teams.hpp"
 #include "mpi/messages/mpi_receive.hpp"
 #include "mpi/messages/send.hpp"
 #include "trace/record.hpp"

@@ -16,18 +16,18 @@ void RawMessages::start(std::size_t receives, std::size_t sends) {
 void RawMessages::receive(std::size_t number, const Part& part, int from, bool may_be_shorter) {
   if (part.bytes == 0) return;
   receives_[number].expected = may_be_shorter ? 0 : part.bytes;
-  note(mpi::counted::Irecv(part.data, part.count, part.type, from, tag_, team_.comm(),
+  note(mpi::counted::Irecv(part.data, part.count, part.type, from, tag_, comm_of(team_),
                            &receives_[number].request));
 }
 
 void RawMessages::send(std::size_t number, const Part& part, int to) {
   if (part.bytes == 0) return;
-  note(mpi::counted::Isend(part.data, part.count, part.type, to, tag_, team_.comm(),
+  note(mpi::counted::Isend(part.data, part.count, part.type, to, tag_, comm_of(team_),
                            &sends_[number]));
 }
 
 void RawMessages::send_nothing(std::size_t number, int to) {
-  note(mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, team_.comm(), &sends_[number]));
+  note(mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, comm_of(team_), &sends_[number]));
 }
 
 void RawMessages::count(trace::Direction direction, int peer, std::size_t raw_bytes,

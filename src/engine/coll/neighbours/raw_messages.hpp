@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "coll/team.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "mpi/calls/calls.hpp"
-#include "mpi/job/teams.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

@@ -102,7 +102,7 @@ std::unique_ptr<Movement> ReducedCall::movement(bool shares, schedule::Op op, co
                                                 const Operand& receive, schedule::Schedule schedule,
                                                 const Coding* coding, BlockMap::Place place) const {
   Operands operands;
-  operands.comm = team_.comm();
+  operands.comm = comm_of(team_);
   operands.root = operands_.root;
   operands.send = send;
   operands.receive = receive;

@@ -24,7 +24,7 @@ Part ReducedCall::own_piece() const {
 /// Brought::share.
 double ReducedCall::share_in_windows() const {
   if (!served_.is_blocking || Backoff::is_oversubscribed() || !job_.links.host.is_open()) return 0;
-  const auto comm = mpi::comm_info(team_.comm());
+  const auto comm = mpi::comm_info(comm_of(team_));
   std::vector<int> others;
   double share = 0;
   for (int rank = 0; comm && rank < team_.size(); ++rank) {

@@ -1,7 +1,7 @@
 // Agreeing on a few numbers among the members of a team, without waiting.
 //
-// Within a host it takes a board a member (link/board.hpp): no call of MPI's, none of the
-// system's. Across hosts the first member of each host speaks for it.
+// Within a host it takes a board a member (link/board.hpp): no message, no call of the system's.
+// Across hosts the first member of each host speaks for it.
 //
 // States (docs/dev/operations.md has them as a table):
 // - queued, until all members of the host have done the agreement that used its slot before;
@@ -12,8 +12,9 @@
 // - over: `done` of the board counts it, in order.
 //
 // A member that is late only makes the others wait. One whose process has ended makes the first
-// agreement fail that it did not contribute to, on all members; of another host's first member MPI
-// has to tell that, or the launcher ends the job. After one has failed, so do all that follow.
+// agreement fail that it did not contribute to, on all members; of another host's first member the
+// channel has to tell that, or the launcher ends the job. After one has failed, so do all that
+// follow.
 #pragma once
 
 #include <array>
@@ -23,13 +24,13 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/hosts.hpp"
 #include "core/operation.hpp"
-#include "mpi/calls/calls.hpp"
-#include "mpi/peek.hpp"
+#include "link/channel/channel.hpp"
 
 namespace mpress::engine {
 
@@ -73,23 +74,22 @@ class Agreement : public Operation {
   static constexpr int before_first = -1;
   int step_ = before_first;
   std::vector<std::uint64_t> out_, in_;  ///< a message: failed, shape, then the words
-  MPI_Request sending_ = MPI_REQUEST_NULL;
-  MPI_Request receiving_ = MPI_REQUEST_NULL;
+  std::optional<link::Channel::Pending> sending_, receiving_;
 };
 
-/// The agreements of one team. Thread-safe. One thread at a time advances them, and calls MPI
-/// meanwhile; nobody waits for that thread.
+/// The agreements of one team. Thread-safe. One thread at a time advances them, and uses the
+/// channel meanwhile; nobody waits for that thread.
 class Agreements : public std::enable_shared_from_this<Agreements> {
  public:
   static constexpr std::size_t most_words = link::Board::most_words;
-  /// Tags from the first on are taken, of the private communicator.
+  /// Tags from the first on are taken, of the channel.
   static constexpr int tags = 1024;
 
-  /// `comm`: private to the team, and returns errors; `first_tag`: of those for agreements.
-  /// `members`: ranks in MPI_COMM_WORLD, by rank in the team, of which this is `rank`. `board`:
-  /// of this process, or null; where one member has none, none has. `key`: the team's.
-  Agreements(Hosts& hosts, const mpi::Peek& peek, MPI_Comm comm, int first_tag,
-             const std::vector<int>& members, int rank, link::Board* board, std::uint64_t key);
+  /// `channel`: between the members; `first_tag`: of those for agreements. `members`: ranks of the
+  /// job, by rank in the team, of which this is `rank`. `board`: of this process, or null; where
+  /// one member has none, none has. `key`: the team's.
+  Agreements(Hosts& hosts, link::Channel& channel, int first_tag, const std::vector<int>& members,
+             int rank, link::Board* board, std::uint64_t key);
   Agreements(const Agreements&) = delete;
   Agreements& operator=(const Agreements&) = delete;
 
@@ -134,7 +134,7 @@ class Agreements : public std::enable_shared_from_this<Agreements> {
   void add(Agreement& one, const Member& member, const std::uint64_t* values) const;
   void fold(Agreement& one) const;
   bool exchange(Agreement& one, int to, int from);
-  bool is_complete(Agreement& one, MPI_Request& request) const;
+  bool is_over(Agreement& one, std::optional<link::Channel::Pending>& pending);
   bool advance_one(Agreement& one);
   link::Board* board_of(Member& member);
   bool is_gone(Member& member);
@@ -142,8 +142,7 @@ class Agreements : public std::enable_shared_from_this<Agreements> {
   bool is_shared() const { return own_ != nullptr; }
 
   Hosts& hosts_;
-  const mpi::Peek& peek_;
-  const MPI_Comm comm_;
+  link::Channel& channel_;
   const int first_tag_;
   const int rank_;
   const std::uint64_t key_;
@@ -157,7 +156,7 @@ class Agreements : public std::enable_shared_from_this<Agreements> {
   std::deque<std::shared_ptr<Agreement>> queue_;  ///< in order; the first is not over
   std::atomic<bool> is_advanced_{false};          ///< what is above belongs to who set it
 
-  std::mutex mutex_;  ///< never held while MPI is called
+  std::mutex mutex_;  ///< never held while the channel is used
   std::uint64_t started_ = 0;
   std::vector<std::shared_ptr<Agreement>> new_;
   std::atomic<std::size_t> under_way_{0};  ///< in new_ and in queue_

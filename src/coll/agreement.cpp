@@ -1,4 +1,4 @@
-#include "mpi/job/agreement.hpp"
+#include "coll/agreement.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -39,11 +39,10 @@ bool Agreement::advance() {
   return ended_.load(std::memory_order_acquire);
 }
 
-Agreements::Agreements(Hosts& hosts, const mpi::Peek& peek, MPI_Comm comm, int first_tag,
+Agreements::Agreements(Hosts& hosts, link::Channel& channel, int first_tag,
                        const std::vector<int>& members, int rank, Board* board, std::uint64_t key)
     : hosts_(hosts),
-      peek_(peek),
-      comm_(comm),
+      channel_(channel),
       first_tag_(first_tag),
       rank_(rank),
       key_(key),
@@ -198,19 +197,18 @@ bool Agreements::hear_first(Agreement& one) {
   return true;
 }
 
-bool Agreements::is_complete(Agreement& one, MPI_Request& request) const {
-  if (request == MPI_REQUEST_NULL) return true;
-  if (peek_.is_possible() && !peek_.is_complete(request)) return false;
-  int done = 0;
-  if (mpi::calls().Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS) return done != 0;
-  one.failed_ = true;
+bool Agreements::is_over(Agreement& one, std::optional<link::Channel::Pending>& pending) {
+  if (!pending) return true;
+  const gpu::State state = channel_.poll(*pending);
+  if (state == gpu::State::pending) return false;
+  if (state == gpu::State::failed) one.failed_ = true;
+  pending.reset();
   return true;
 }
 
 /// Sends what is known to one rank of the team, and receives what another knows; a negative
 /// rank is none. Returns whether both are through.
 bool Agreements::exchange(Agreement& one, int to, int from) {
-  const mpi::Calls& mpi = mpi::calls();
   const int tag = first_tag_ + static_cast<int>(one.number_ % tags);
   if (one.out_.empty()) {
     one.out_ = {one.failed_ ? 1u : 0u, one.shape_};
@@ -219,21 +217,12 @@ bool Agreements::exchange(Agreement& one, int to, int from) {
     const std::size_t values = one.count_ * (one.gathers_ ? size_ : 1);
     one.out_.resize(2 + values);
     one.in_.assign(2 + Board::most_results, 0);
-    const int count = static_cast<int>(one.out_.size());
-    int code = MPI_SUCCESS;
-    if (from >= 0) {
-      code = mpi.Irecv(one.in_.data(), static_cast<int>(one.in_.size()), MPI_UINT64_T, from, tag,
-                       comm_, &one.receiving_);
-    }
-    if (to >= 0 && code == MPI_SUCCESS) {
-      code = mpi.Isend(one.out_.data(), count, MPI_UINT64_T, to, tag, comm_, &one.sending_);
-    }
-    if (code != MPI_SUCCESS) {
-      one.failed_ = true;
-      if (one.receiving_ != MPI_REQUEST_NULL) mpi.Cancel(&one.receiving_);
-    }
+    const auto in = std::as_writable_bytes(std::span(one.in_));
+    const auto out = std::as_bytes(std::span(one.out_));
+    if (from >= 0) one.receiving_ = channel_.receive(in.data(), in.size(), from, tag);
+    if (to >= 0) one.sending_ = channel_.send(out.data(), out.size(), to, tag);
   }
-  if (!is_complete(one, one.receiving_) || !is_complete(one, one.sending_)) return false;
+  if (!is_over(one, one.receiving_) || !is_over(one, one.sending_)) return false;
   one.out_.clear();
   return true;
 }
