@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "codec/float_environment.hpp"
+#include "core/operation.hpp"
 #include "engine/coll/blocks/long_pairs.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
@@ -13,23 +14,12 @@
 namespace mpress::engine {
 
 /// A blocking call waits for it, a non-blocking one has it once, a persistent one starts it again
-/// and again. Raises nothing. One thread at a time calls it.
-class CollectiveOperation {
+/// and again.
+class CollectiveOperation : public Operation {
  public:
-  CollectiveOperation() = default;
-  CollectiveOperation(const CollectiveOperation&) = delete;
-  CollectiveOperation& operator=(const CollectiveOperation&) = delete;
-  virtual ~CollectiveOperation() = default;
-
   /// From now on advance() lets it proceed. Not while it is under way. `modes`: those of the thread
   /// that makes the call, with which raw and lossless sums are made, whichever thread makes them.
   virtual void start(FloatModes modes) = 0;
-
-  /// Waits for no rank. True once it is over: then what it brought is the program's.
-  virtual bool advance() = 0;
-
-  /// Must this process do something for others to get on, which waits for none of them?
-  virtual bool needs_host() const = 0;
 
   /// The program waits for it.
   virtual void await(bool is_awaited) = 0;
