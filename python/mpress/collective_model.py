@@ -2,7 +2,7 @@
 --op`, which docs/simulate.md tells to users.
 
 Rounds, and what ranks, hosts and codecs do in each, are counted in the schedules of all ranks
-(src/schedule/rounds.hpp). Here they get prices: T = latency + bytes / rate a round, and codecs by
+(src/simulation/rounds.hpp). Here they get prices: T = latency + bytes / rate a round, and codecs by
 the overlap of docs/tuning.md.
 """
 

@@ -10,8 +10,8 @@
 
 #include "python/arguments.hpp"
 #include "schedule/algorithms.hpp"
-#include "schedule/rounds.hpp"
-#include "schedule/sums/sum_algorithms.hpp"
+#include "simulation/rounds.hpp"
+#include "simulation/sum_algorithms.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -5,20 +5,16 @@
 #include <string>
 
 namespace mpress::schedule {
-namespace {
-
-void require_rank(const char* name, int rank, int size) {
-  if (rank >= 0 && rank < size) return;
-  throw std::invalid_argument(std::string(name) + " is " + std::to_string(rank) +
-                              ": expected 0 to " + std::to_string(size - 1));
-}
-
-}  // namespace
-
 void require_at_least(std::string_view name, int value, int least) {
   if (value >= least) return;
   throw std::invalid_argument(std::string(name) + " is " + std::to_string(value) +
                               ": expected at least " + std::to_string(least));
+}
+
+void require_rank(std::string_view name, int rank, int size) {
+  if (rank >= 0 && rank < size) return;
+  throw std::invalid_argument(std::string(name) + " is " + std::to_string(rank) +
+                              ": expected 0 to " + std::to_string(size - 1));
 }
 
 Builder::Builder(const Task& task, Op op, int rank) {
@@ -32,14 +28,6 @@ Builder::Builder(const Task& task, Op op, int rank) {
 Builder::Builder(int size, int rank) {
   require_at_least("size", size, 1);
   require_rank("rank", rank, size);
-}
-
-Builder::Builder(const SumTask& task, Reduction reduction, int rank) {
-  if (task.reduction != reduction)
-    throw std::invalid_argument("task.reduction is not what the algorithm is for");
-  require_at_least("task.size", task.size, 1);
-  require_rank("task.root", task.root, task.size);
-  require_rank("rank", rank, task.size);
 }
 
 void Builder::add(std::vector<Transfer>& transfers, int peer, int round, bool combines) {

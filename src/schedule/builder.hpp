@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "schedule/schedule.hpp"
-#include "schedule/sums/sums.hpp"
 
 namespace mpress::schedule {
 
@@ -17,9 +16,6 @@ class Builder {
 
   /// Of ranks that have no task in common with those above. Throws the same.
   Builder(int size, int rank);
-
-  /// The same of a reduction.
-  Builder(const SumTask& task, Reduction reduction, int rank);
 
   /// The next one of the transfer that is being written down.
   void block(Block block) { schedule_.blocks.push_back(block); }
@@ -43,6 +39,8 @@ class Builder {
 
 /// Throws std::invalid_argument if `value` is less than `least`.
 void require_at_least(std::string_view name, int value, int least);
+/// The same unless `rank` is from 0 to `size` - 1.
+void require_rank(std::string_view name, int rank, int size);
 
 constexpr int divided_up(int a, int b) { return a / b + (a % b != 0); }
 

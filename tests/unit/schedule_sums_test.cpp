@@ -10,11 +10,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "schedule/sums/recursive_sums.hpp"
-#include "schedule/sums/ring_sums.hpp"
-#include "schedule/sums/sum_algorithms.hpp"
-#include "schedule/sums/tree_sums.hpp"
 #include "schedule_cases.hpp"
+#include "simulation/recursive_sums.hpp"
+#include "simulation/ring_sums.hpp"
+#include "simulation/sum_algorithms.hpp"
+#include "simulation/tree_sums.hpp"
 
 using namespace schedule_cases;
 using schedule_simulator::index;

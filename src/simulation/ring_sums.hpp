@@ -14,7 +14,7 @@
 #pragma once
 
 #include "schedule/schedule.hpp"
-#include "schedule/sums/sums.hpp"
+#include "simulation/sum_task.hpp"
 
 namespace mpress::schedule {
 

@@ -1,4 +1,4 @@
-#include "schedule/sums/sum_algorithms.hpp"
+#include "simulation/sum_algorithms.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -6,9 +6,9 @@
 #include <string>
 
 #include "schedule/builder.hpp"
-#include "schedule/sums/recursive_sums.hpp"
-#include "schedule/sums/ring_sums.hpp"
-#include "schedule/sums/tree_sums.hpp"
+#include "simulation/recursive_sums.hpp"
+#include "simulation/ring_sums.hpp"
+#include "simulation/tree_sums.hpp"
 
 namespace mpress::schedule {
 namespace {

@@ -16,6 +16,9 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
+
+#include "schedule/builder.hpp"
 
 namespace mpress::schedule {
 
@@ -28,5 +31,15 @@ struct SumTask {
   int size;      ///< ranks, 0 to size - 1; at least 1
   int root = 0;  ///< of reduce
 };
+
+/// Throws std::invalid_argument, with the name of what is wrong, unless `task` is a `reduction` of
+/// at least one rank, among which are `rank` and the root.
+inline Builder builder_of(const SumTask& task, Reduction reduction, int rank) {
+  if (task.reduction != reduction)
+    throw std::invalid_argument("task.reduction is not what the algorithm is for");
+  require_at_least("task.size", task.size, 1);
+  require_rank("task.root", task.root, task.size);
+  return Builder(task.size, rank);
+}
 
 }  // namespace mpress::schedule

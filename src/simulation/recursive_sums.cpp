@@ -1,8 +1,6 @@
-#include "schedule/sums/recursive_sums.hpp"
+#include "simulation/recursive_sums.hpp"
 
 #include <bit>
-
-#include "schedule/builder.hpp"
 
 namespace mpress::schedule {
 namespace {
@@ -36,7 +34,7 @@ class Folded {
 }  // namespace
 
 Schedule recursive_halving_reduce_scatter(const SumTask& task, int rank) {
-  Builder builder(task, Reduction::reduce_scatter, rank);
+  Builder builder = builder_of(task, Reduction::reduce_scatter, rank);
   const Folded folded(task.size);
   const int last = folded.rounds() - 1;
   const auto add_blocks = [&](int begin, int end) {
@@ -74,7 +72,7 @@ Schedule recursive_halving_reduce_scatter(const SumTask& task, int rank) {
 }
 
 Schedule recursive_doubling_allreduce(const SumTask& task, int rank) {
-  Builder builder(task, Reduction::allreduce, rank);
+  Builder builder = builder_of(task, Reduction::allreduce, rank);
   const Folded folded(task.size);
   const int last = folded.rounds() - 1;
   if (folded.waits(rank)) {

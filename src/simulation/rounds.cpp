@@ -1,4 +1,4 @@
-#include "schedule/rounds.hpp"
+#include "simulation/rounds.hpp"
 
 #include <algorithm>
 #include <stdexcept>

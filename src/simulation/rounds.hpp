@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "schedule/algorithms.hpp"
-#include "schedule/sums/sum_algorithms.hpp"
+#include "simulation/sum_algorithms.hpp"
 
 namespace mpress::schedule {
 

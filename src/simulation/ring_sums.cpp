@@ -1,6 +1,5 @@
-#include "schedule/sums/ring_sums.hpp"
+#include "simulation/ring_sums.hpp"
 
-#include "schedule/builder.hpp"
 #include "schedule/moves/ring.hpp"
 
 namespace mpress::schedule {
@@ -22,12 +21,12 @@ int add_reduce_scatter(Builder& builder, int size, int rank) {
 }  // namespace
 
 Schedule ring_reduce_scatter(const SumTask& task, int rank) {
-  Builder builder(task, Reduction::reduce_scatter, rank);
+  Builder builder = builder_of(task, Reduction::reduce_scatter, rank);
   return builder.finish(add_reduce_scatter(builder, task.size, rank));
 }
 
 Schedule ring_allreduce(const SumTask& task, int rank) {
-  Builder builder(task, Reduction::allreduce, rank);
+  Builder builder = builder_of(task, Reduction::allreduce, rank);
   const int begin = add_reduce_scatter(builder, task.size, rank);
   const Schedule sharing = ring_allgather({Op::allgather, task.size}, rank);
   for (const Transfer& transfer : sharing.sends) {

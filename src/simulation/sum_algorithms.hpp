@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "schedule/schedule.hpp"
-#include "schedule/sums/sums.hpp"
+#include "simulation/sum_task.hpp"
 
 namespace mpress::schedule {
 
