@@ -420,6 +420,16 @@ class Walk {
     round_.steps.push_back(step);
   }
 
+  /// Is a collective call under way on a communicator?
+  bool has_pending(int comm) {
+    for (const auto& [rank, numbers] : pending_) {
+      for (const int number : numbers) {
+        if (round_.collectives[static_cast<std::size_t>(number)].comm == comm) return true;
+      }
+    }
+    return false;
+  }
+
   /// Ends some of a rank's that do not block; all members have begun them.
   bool end_collectives() {
     if (pending_.empty()) return false;
@@ -464,6 +474,10 @@ class Walk {
     for (std::size_t on = 2; on < round_.comms.size(); ++on) {
       const int id = static_cast<int>(on);
       bool busy = std::find(round_.freed.begin(), round_.freed.end(), id) != round_.freed.end();
+#if defined(OPEN_MPI)
+      // Open MPI 5.0 by itself goes on to use it for collective calls that are under way.
+      busy = busy || has_pending(id);
+#endif
       for (int c = 0; c < calls() && !busy; ++c) {
         // With threads MPICH 5.0 locks the communicator to tell an error, also when it is gone.
         const bool fails = settings_.threads > 1 && call(c).truncates && !state(c).completed;
