@@ -140,7 +140,7 @@ bool ReducedCall::ends_for_failure() {
 void ReducedCall::end_without_blocks() {
   joint_.reset();
   movement_.reset();
-  aligned_.reset();
+  copy_.reset();
   end();
 }
 

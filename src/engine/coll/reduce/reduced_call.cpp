@@ -81,12 +81,27 @@ int ReducedCall::open() {
   home_ = place.device;
   if (home_ == gpu::host) return place.is_readable ? MPI_SUCCESS : job_.device_code;
   if (is_aligned(input_)) return MPI_SUCCESS;
-  aligned_ = take(bytes());
-  if (!aligned_) return job_.code_of(short_of_memory(job_, home_));
+  memory::Buffer copy = take(bytes());
+  return copy ? use_copy(std::move(copy)) : leave_device();
+}
+
+/// The input is a copy from now on.
+int ReducedCall::use_copy(memory::Buffer copy) {
   const auto count = static_cast<MPI_Count>(reduction_.count);
   const Part from{const_cast<std::byte*>(input_), count, reduction_.mpi_type(), bytes()};
-  input_ = aligned_.data();
-  return copy_part(job_, from, {aligned_.data(), count, reduction_.mpi_type(), bytes()});
+  const int code = copy_part(job_, from, {copy.data(), count, reduction_.mpi_type(), bytes()});
+  copy_ = std::move(copy);
+  input_ = copy_.data();
+  return code;
+}
+
+/// The device has no memory left: this rank combines on the host, as one does whose buffers lie
+/// there.
+int ReducedCall::leave_device() {
+  memory::Buffer copy = job_.pool.take(bytes());
+  if (!copy) return job_.code_of(short_of_memory(job_, gpu::host));
+  home_ = gpu::host;
+  return use_copy(std::move(copy));
 }
 
 /// Of the device that the input lies on, or of the host.
@@ -242,12 +257,20 @@ bool ReducedCall::has_shared(Runner& runner) {
 
 /// And gives them memory that what others bring comes to.
 void ReducedCall::make_pieces() {
-  const bool adds_quanta = agreed_.adds_quanta && code_ == MPI_SUCCESS;
-  pieces_.make({job_, reduction_, agreed_.coding, modes_, adds_quanta, is_reproducible_, home_,
-                team_.rank()},
-               is_by_host() ? &team_.hosts() : nullptr, input_, begins_);
+  const auto make = [&] {
+    const bool adds_quanta = agreed_.adds_quanta && code_ == MPI_SUCCESS;
+    pieces_.make({job_, reduction_, agreed_.coding, modes_, adds_quanta, is_reproducible_, home_,
+                  team_.rank()},
+                 is_by_host() ? &team_.hosts() : nullptr, input_, begins_);
+    return pieces_.room() > 0 ? take(static_cast<std::size_t>(pieces_.room()) * width())
+                              : memory::Buffer{};
+  };
+  memory::Buffer memory = make();
+  if (!memory && pieces_.room() > 0 && home_ != gpu::host) {
+    note(leave_device());
+    memory = make();
+  }
   if (pieces_.room() == 0) return;
-  memory::Buffer memory = take(static_cast<std::size_t>(pieces_.room()) * width());
   if (!memory) note(job_.code_of(short_of_memory(job_, home_)));
   pieces_.settle(std::move(memory), width());
 }
@@ -456,7 +479,7 @@ void ReducedCall::finish() {
   pieces_.clear();
   combined_.reset();
   aside_.reset();
-  aligned_.reset();
+  copy_.reset();
   measures_error(job_, spec_) ? begin_telling() : end();
 }
 

@@ -89,6 +89,8 @@ class ReducedCall final : public CollectiveOperation {
   double share_in_windows() const;
   void begin();
   int open();
+  int use_copy(memory::Buffer copy);
+  int leave_device();
   void begin_measuring();
   void begin_exchange();
   void conclude_exchange();
@@ -170,7 +172,7 @@ class ReducedCall final : public CollectiveOperation {
   std::vector<std::int64_t> begins_;  ///< of pieces, in elements
   const std::byte* input_ = nullptr;
   int home_ = gpu::host;    ///< the device that the input lies on: there pieces are combined
-  memory::Buffer aligned_;  ///< a copy of the input, where a device cannot load its elements
+  memory::Buffer copy_;     ///< of the input: aligned, or on the host
   Phase phase_ = Phase::over;
   OwnRange range_;  ///< of what this rank brings
   std::vector<Brought> told_;
