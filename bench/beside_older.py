@@ -147,6 +147,10 @@ def main() -> None:
     given = parser.parse_args()
     if given.link is None and given.memory == "device":
         given.link = "peer"
+    given.benchmarks = [
+        kind for kind in given.benchmarks
+        if kind not in OPERATIONS or set(OPERATIONS[kind]) & set(given.ops)
+    ]  # fmt: skip
     each = given.seconds / (2 * ROUNDS * len(given.benchmarks)) - _START_SECONDS
     document = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Random programs of point-to-point calls, checked bit for bit: tests/mpi/stress.
+"""Random programs of messages and collective calls, checked bit for bit: tests/mpi/stress.
 
 Each run follows from its seed, so a failure tells how to see it again. For hours of it, with seeds
 of its own: make stress SECONDS=3600.

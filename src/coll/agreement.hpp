@@ -13,8 +13,8 @@
 //
 // A member that is late only makes the others wait. One whose process has ended makes the first
 // agreement fail that it did not contribute to, on all members; of another host's first member the
-// channel has to tell that, or the launcher ends the job. After one has failed, so do all that
-// follow.
+// channel has to tell that, or ends the job, or the launcher does. After one has failed, so do all
+// that follow.
 #pragma once
 
 #include <array>

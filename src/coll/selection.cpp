@@ -5,7 +5,7 @@ namespace mpress::engine {
 void Selection::choose(AlgorithmId first) {
   chosen_ = first_that_applies(call, first);
   while (is_offered() && !attempts().next()) {
-    is_refused_ = true;
+    refusal_ = attempts().is_over() ? Answer::never : Answer::not_now;
     chosen_ = first_that_applies(call, next(chosen_));
   }
 }
@@ -13,7 +13,7 @@ void Selection::choose(AlgorithmId first) {
 bool Selection::conclude(Answer answer) {
   attempts().note(answer);
   if (answer == Answer::accepted) return true;
-  is_refused_ = true;
+  refusal_ = answer;
   choose(next(chosen_));
   return false;
 }
@@ -25,7 +25,9 @@ void Selection::encode() {
 
 /// The last one in the table has the fewest conditions.
 WhyNot Selection::why_by_mpi() const {
-  if (is_refused_) return "a member's GPU or buffer could not take part";
+  if (refusal_ == Answer::not_yet) return "memory is being opened for the next such call";
+  if (refusal_ == Answer::not_now) return "a member's GPU or buffer cannot take part";
+  if (refusal_ == Answer::never) return "members share a GPU";
   WhyNot why = other_kind;
   for (AlgorithmId id{}; id != AlgorithmId::by_mpi; id = next(id)) {
     const WhyNot found = algorithm(id).why_not(call);

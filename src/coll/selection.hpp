@@ -24,6 +24,8 @@ class Attempts {
   }
 
   bool has_failed() const { return has_failed_; }
+  /// Will it never be offered again?
+  bool is_over() const { return is_over_; }
 
   void note(Answer answer) {
     if (answer == Answer::never) is_over_ = true;
@@ -75,7 +77,7 @@ class Selection {
 
   AttemptsOfTeam& attempts_;
   AlgorithmId chosen_ = AlgorithmId::by_mpi;
-  bool is_refused_ = false;  ///< at this call or before it
+  Answer refusal_ = Answer::accepted;  ///< the last, at this call or before it
 };
 
 }  // namespace mpress::engine

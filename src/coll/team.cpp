@@ -119,9 +119,11 @@ void Team::let_go() {
   if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
 }
 
-bool Team::leave() {
+bool Team::give_back_board() {
   if (!is_decided() || (agreements_ && !agreements_->idle())) return false;
-  if (board_) boards_.retire(agreements_, std::exchange(board_, nullptr));
+  link::Board* const board = std::exchange(board_, nullptr);
+  if (board && agreements_) boards_.retire(agreements_, board);
+  if (board && !agreements_) boards_.hosts().free_board(board);  // which nobody has found
   return true;
 }
 

@@ -41,7 +41,6 @@ namespace mpress::engine {
 class Boards {
  public:
   Hosts& hosts() { return hosts_; }
-  const Hosts& hosts() const { return hosts_; }
 
   /// No two teams of which `rank` is the first member get the same; never 0.
   std::uint64_t next_key(int rank) {
@@ -172,7 +171,7 @@ class Team : public std::enable_shared_from_this<Team> {
   /// Its collective calls.
   CallOrder& order() { return order_; }
 
-  /// While somebody holds it, its channel stays. The one who makes it is the first who does.
+  /// The channel stays while somebody holds the team. Whoever makes a team holds it first.
   void hold() { holders_.fetch_add(1, std::memory_order_relaxed); }
   void let_go();
 
@@ -189,18 +188,19 @@ class Team : public std::enable_shared_from_this<Team> {
   /// agreement.
   void meet(link::Channel& channel);
 
-  /// There is none, or nothing came by it.
+  /// MPI made no channel, or the exchange by it failed.
   void refuse(const char* why);
 
  protected:
   /// Lets the making of the channel proceed, which ends with meet() or refuse().
   virtual void make_channel() {}
 
-  /// The last who held it has let go.
+  /// Nobody holds the team any more.
   virtual void end() {}
 
-  /// Is no agreement under way? Then the channel has done its duty, and the board is given back.
-  bool leave();
+  /// Gives the team's board back once no agreement is under way; false until then. The team uses
+  /// its channel no more.
+  bool give_back_board();
 
  private:
   void decide();

@@ -24,7 +24,8 @@ Handle handle_of(std::uintptr_t bits) {
 
 Pending started(int code, MPI_Request request, const char* what, int rank) {
   if (code != MPI_SUCCESS) {
-    fatal(std::string("MPI refused to ") + what + " rank " + std::to_string(rank));
+    fatal(std::string("MPI refused to ") + what + " rank " + std::to_string(rank) +
+          " of a private communicator");
   }
   return {handle_bits(request)};
 }

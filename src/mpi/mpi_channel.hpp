@@ -8,7 +8,8 @@ namespace mpress::mpi {
 
 class MpiChannel final : public link::Channel {
  public:
-  /// `comm` returns errors, carries nothing else, and stays the caller's. Tags lie below `tags`.
+  /// `comm` is private to mpress, returns errors, and stays the caller's. The channel's tags lie
+  /// below `tags`; others may use those above.
   void open(MPI_Comm comm, std::uint64_t tags);
 
   int size() const override { return size_; }

@@ -111,7 +111,7 @@ bool may_be_served(Job* job, const engine::Collective& call) {
       (call.reduces && engine::may_be_reproducible(*job))) {
     return true;
   }
-  job->record.leave(call.op, engine::does_not_pay);
+  job->record.count_left(call.op, engine::why_never(*job, call));
   return false;
 }
 
@@ -122,7 +122,7 @@ bool may_be_served_later(Job* job, const engine::Collective& call) {
   const engine::Asked* const asked = engine::Asking::innermost();
   if ((asked && asked->spec) || job->config.force) engine::tell_of_immediate(*job);
   if (call.reduces && engine::may_be_reproducible(*job)) return true;
-  job->record.leave(call.op, engine::nothing_proceeds);
+  job->record.count_left(call.op, engine::nothing_proceeds);
   return false;
 }
 

@@ -86,10 +86,16 @@ Row& Record::row(const Key& key) {
   return rows_[row_capacity - 1];
 }
 
-void Record::leave(Op op, const char* why) { add(left(op, why).calls, 1); }
-
-LeftCalls& Record::left(Op op, const char* why) {
+void Record::count_left(Op op, const char* why) {
   const auto key = static_cast<std::uint64_t>(op) | reinterpret_cast<std::uintptr_t>(why) << 8;
+  // As row() does: calls of an operation have one reason again and again.
+  thread_local LeftCalls* recent[static_cast<std::size_t>(Op::count_)] = {};
+  LeftCalls*& cached = recent[static_cast<std::size_t>(op)];
+  if (!cached || cached->key.load(std::memory_order_relaxed) != key) cached = &left(key, why);
+  add(cached->calls, 1);
+}
+
+LeftCalls& Record::left(std::uint64_t key, const char* why) {
   for (LeftCalls& calls : std::span(header_->left).first(left_capacity - 1)) {
     std::uint64_t found = calls.key.load(std::memory_order_relaxed);
     if (found == 0 && calls.key.compare_exchange_strong(found, key)) {

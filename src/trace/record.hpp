@@ -211,12 +211,12 @@ class Record {
   Row& row(const Key& key);
 
   /// Counts a collective call that MPI serves, and why: a literal, by whose address it is found.
-  void leave(Op op, const char* why);
+  void count_left(Op op, const char* why);
 
   bool is_open() const { return header_ != nullptr; }
 
  private:
-  LeftCalls& left(Op op, const char* why);
+  LeftCalls& left(std::uint64_t key, const char* why);
 
   RecordHeader* header_ = nullptr;
   Row* rows_ = nullptr;

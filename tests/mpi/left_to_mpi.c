@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 3; ++i) MPI_Bcast(in, few, MPI_FLOAT, 0, MPI_COMM_WORLD);
   MPI_Bcast(in, many, MPI_FLOAT, 0, MPI_COMM_WORLD);  // is served
   MPI_Bcast(in, many, MPI_FLOAT, 0, MPI_COMM_SELF);
+  MPI_Allreduce(in, out, many, MPI_FLOAT, MPI_SUM, MPI_COMM_SELF);
   MPI_Allreduce(in, out, many, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, many / 2, MPI_FLOAT, MPI_COMM_WORLD);
   const int counts[] = {few, few}, begins[] = {0, few};

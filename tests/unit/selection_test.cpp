@@ -261,12 +261,12 @@ void refusals_are_kept() {
 
 /// Reports tell one reason: that of the algorithm with the fewest conditions, or a refusal.
 void reasons_for_mpi() {
-  const auto why = [](const AgreedCall& call, bool is_refused) -> std::string_view {
+  const auto why = [](const AgreedCall& call, Answer answer) -> std::string_view {
     engine::AttemptsOfTeam attempts;
     engine::Selection selection(attempts);
     selection.call = call;
     selection.begin();
-    if (is_refused) CHECK(selection.is_offered() && !selection.conclude(Answer::never));
+    if (answer != Answer::accepted) CHECK(selection.is_offered() && !selection.conclude(answer));
     CHECK(selection.chosen() == AlgorithmId::by_mpi);
     return selection.why_by_mpi();
   };
@@ -278,15 +278,17 @@ void reasons_for_mpi() {
                .may_have_kernels = true,
                .most_offered = engine::offer_words};
   call.reduction = engine::ReductionShape{codec::Combine::sum, ElementType::f32, 16, 1};
-  CHECK(why(call, false) == engine::does_not_pay);
+  CHECK(why(call, Answer::accepted) == engine::does_not_pay);
   call.is_long_enough = false;
-  CHECK(why(call, false) == "shorter than the threshold");
+  CHECK(why(call, Answer::accepted) == "shorter than the threshold");
   call.on_devices = call.is_short = true;
-  CHECK(why(call, true) == "a member's GPU or buffer could not take part");
+  CHECK(why(call, Answer::never) == "members share a GPU");
+  CHECK(why(call, Answer::not_now) == "a member's GPU or buffer cannot take part");
+  CHECK(why(call, Answer::not_yet) == "memory is being opened for the next such call");
   call.team.hosts = 2;
-  CHECK(why(call, false) == "too short for messages");
+  CHECK(why(call, Answer::accepted) == "too short for messages");
   call = {.call = engine::collectives::alltoallv, .team = call.team};
-  CHECK(why(call, false) == engine::does_not_pay);
+  CHECK(why(call, Answer::accepted) == engine::does_not_pay);
 }
 
 void table_is_complete() {

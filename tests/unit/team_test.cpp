@@ -93,6 +93,13 @@ Facts usual_facts() {
   return facts;
 }
 
+/// Whose board is given back by the test.
+class OwnTeam : public Team {
+ public:
+  using Team::give_back_board;
+  using Team::Team;
+};
+
 /// Now and then another thread runs.
 void tarry(std::mt19937& random) {
   if (random() % 4 == 0) std::this_thread::yield();
@@ -228,18 +235,43 @@ void refused(int size, int ranks_a_host, unsigned seed) {
   });
 }
 
+/// Where the exchange of facts fails, MPI serves the communicator, and the board is free again.
+void exchanges_that_fail() {
+  class Broken final : public link::Channel {
+   public:
+    int size() const override { return 2; }
+    std::uint64_t tags() const override { return 1 << 20; }
+    Pending send(const std::byte*, std::size_t, int, int) override { return {}; }
+    Pending receive(std::byte*, std::size_t, int, int) override { return {}; }
+    gpu::State poll(Pending&, std::size_t*) override { return gpu::State::failed; }
+    std::optional<Found> find(int) override { return std::nullopt; }
+    void take(const Found&, std::byte*, std::size_t) override {}
+    Pending add_up(std::span<const std::uint64_t>, std::uint64_t*) override { return {}; }
+    Pending greatest(std::span<std::uint64_t>) override { return {}; }
+    Pending barrier() override { return {}; }
+  };
+  Members members(2, 2, 9);
+  Broken channel;
+  for (std::size_t made = 0; made < 2 * link::Sheet::most_boards; ++made) {
+    const auto team =
+        std::make_shared<OwnTeam>(members.boards(0), std::vector{0, 1}, 0, usual_facts());
+    team->meet(channel);
+    CHECK(team->advance() && team->is_refused() && team->why_not() != nullptr);
+    CHECK(team->give_back_board());
+    members.boards(0).sweep();
+  }
+  const auto team = members.team(0, usual_facts());
+  team->refuse("there is no channel");
+  CHECK(team->advance() && team->is_refused());
+}
+
 /// As many as a process has boards, and more, one after another: each is given back.
 void boards_are_given_back() {
-  class Left : public Team {
-   public:
-    using Team::leave;
-    using Team::Team;
-  };
   Members members(2, 2, 5);
   members.run([&](int rank, std::mt19937& random) {
     for (std::size_t made = 0; made < link::Sheet::most_boards + 10; ++made) {
       auto team =
-          std::make_shared<Left>(members.boards(rank), std::vector{0, 1}, rank, usual_facts());
+          std::make_shared<OwnTeam>(members.boards(rank), std::vector{0, 1}, rank, usual_facts());
       team->meet(members.channel(rank));
       while (!team->advance()) tarry(random);
       CHECK(team->is_true_for_all(Fact::has_board));
@@ -247,7 +279,7 @@ void boards_are_given_back() {
       const auto one = team->agreements().combine({&word, 1});
       while (!one->advance()) tarry(random);
       CHECK(one->result()[0] == 2);
-      CHECK(team->leave());
+      CHECK(team->give_back_board());
       members.boards(rank).sweep();
     }
   });
@@ -279,6 +311,7 @@ int main() {
       refused(size, ranks_a_host, seed++);
     }
   }
+  exchanges_that_fail();
   boards_are_given_back();
   hosts_of_members();
   return check::failures != 0;

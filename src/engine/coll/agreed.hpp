@@ -9,10 +9,11 @@ namespace mpress::engine {
 class Team;
 class Job;
 
-/// Could buffers on devices make a difference to calls of such a team? Once its team is ready.
+/// Could buffers on devices make a difference to calls of such a communicator? Once its team is
+/// ready.
 bool may_see_devices(const Job& job, const Team& team);
 
-/// Of a team whose team is ready; for the call whose turn it is.
+/// The facts of a team that is ready; for the call whose turn it is.
 TeamFacts facts_of(const Job& job, Team& team);
 
 /// The part of it that arguments tell.

@@ -16,6 +16,12 @@
 namespace mpress::engine {
 namespace {
 
+// Reasons for which MPI serves a call; Record::count_left() tells them apart by their addresses.
+constexpr char switched_off[] = "switched off";
+constexpr char of_one_rank[] = "a communicator of one rank";
+constexpr char is_wrong[] = "arguments that MPI refuses";
+constexpr char is_first[] = "no call that blocks came before it on its communicator";
+
 /// Bytes of the blocks of a call of which all ranks know them.
 struct BlockBytes {
   std::size_t mean = 0, longest = 0;
@@ -89,6 +95,14 @@ void tell_of_immediate(const Job& job) {
                         "MPRESS_PROGRESS=thread");
 }
 
+const char* why_never(const Job& job, const Collective& call) {
+  if (job.config.is_disabled(call.family)) return switched_off;
+  if (!job.chunks.is_open()) {
+    return "no chunks: MPRESS_CHUNK=0, or this MPI, or no mpress in MPI_Init";
+  }
+  return job.config.spec.codec == Codec::none ? "no codec is set" : does_not_pay;
+}
+
 bool may_have_kernels(const Config& config) { return config.link != "mpi"; }
 
 std::size_t least_long(const Job& job) {
@@ -121,12 +135,11 @@ Candidate candidate_by_size(const Job& job, const Collective& call, Form form, b
 
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
   const auto by_mpi = [&](const char* why) {
-    job.record.leave(call.op, why);
+    job.record.count_left(call.op, why);
     return Candidate{};
   };
-  constexpr char is_wrong[] = "arguments that MPI does not take";
-  if (!operands.known) return by_mpi("an inter-communicator, or arguments that MPI does not take");
-  if (job.config.is_disabled(call.family)) return by_mpi("switched off");
+  if (!operands.known) return by_mpi("an inter-communicator, or arguments that MPI refuses");
+  if (job.config.is_disabled(call.family)) return by_mpi(switched_off);
   const bool is_kept = is_reproducible(job, call, operands);
   if (is_kept && !job.chunks.is_open()) {
     tell_unserved(job, operands, "without chunks mpress serves no collective calls");
@@ -138,7 +151,7 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   }
   // In place, where every rank says so.
   if (call.family == Family::alltoall && operands.receive.reads.number() > 0) {
-    return by_mpi("an MPI_Alltoall in place");
+    return by_mpi("in place");
   }
   const std::size_t all_bytes = call.reduces ? reduced_bytes(operands) : 0;
   BlockBytes blocks;
@@ -156,14 +169,17 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   const bool is_compared = call.reduces && operands.asked && all_bytes > 0 &&
                            found.is_long_enough && job.chunks.is_open();
   if (!found.may_compress && !found.may_be_on_devices && !found.is_reproducible && !is_compared) {
-    return by_mpi(call.reduces && all_bytes == 0 ? not_combined : why_raw(found.is_long_enough));
+    const bool is_uncombined = call.reduces && !reduction_of(operands);
+    return by_mpi(operands.size == 1 ? of_one_rank
+                  : is_uncombined    ? not_combined
+                                     : why_raw(found.is_long_enough));
   }
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
   if (!is_sound(operands)) return by_mpi(is_wrong);
   auto comm = mpi::comm_info(operands.comm);
-  if (comm && comm->world_ranks.size() == 1) return by_mpi("a communicator of one rank");
+  if (comm && comm->world_ranks.size() == 1) return by_mpi(of_one_rank);
   if (!comm || !job.teams.may_have(*comm)) {
-    return by_mpi("its communicator has ranks to which mpress has no messages");
+    return by_mpi("mpress does not reach all ranks of its communicator");
   }
   const auto size = static_cast<int>(comm->world_ranks.size());
   if (operands.root < 0 || operands.root >= size) return by_mpi(is_wrong);
@@ -177,7 +193,6 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
     return by_mpi("a neighbourhood, under an MPI that duplicates none without blocking");
   }
   // MPI's part is begun at once, as long as all know how.
-  constexpr char is_first[] = "the communicator's first one does not block";
   if (found.is_decided_at_once && form == Form::immediate && !job.teams.is_settled(*comm)) {
     return by_mpi(is_first);
   }

@@ -17,12 +17,12 @@ namespace {
 
 using Server = Routing::Server;
 
-/// Of this rank; empty, and counted, where MPI serves them all.
+/// The long pairs of this rank. Counts a call that has none, and returns nothing.
 std::optional<LongPairs> long_pairs(Job& job, const Collective& call, const Team& team,
                                     const Operands& operands) {
   LongPairs found(job, team, operands);
   if (found.any()) return found;
-  job.record.leave(call.op, "no pair is long enough");
+  job.record.count_left(call.op, "no pair is long enough");
   return std::nullopt;
 }
 

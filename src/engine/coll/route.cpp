@@ -58,7 +58,7 @@ std::optional<Served> decide_now(Job& job, const Collective& call, const Operand
                                  Team& team) {
   const char* const why = team.is_ready() ? does_not_pay : team.why_not();
   if (!team.is_ready() || !may_pay_pairs(job, team, operands)) {
-    job.record.leave(call.op, why);
+    job.record.count_left(call.op, why);
     return std::nullopt;
   }
   return Served{AlgorithmId::pairs, team.order().next_tag(), LongPairs::method(schedule_op(call))};
@@ -69,7 +69,7 @@ bool is_too_brief(Job& job, const Collective& call, const Candidate& candidate) 
   mpi::CommInfo& comm = *candidate.comm;
   if (!candidate.is_brief || comm.comm == MPI_COMM_WORLD || comm.attached()) return false;
   if (comm.short_sums.fetch_add(1, std::memory_order_relaxed) >= few) return false;
-  job.record.leave(call.op, "one of its communicator's first short sums");
+  job.record.count_left(call.op, "one of its communicator's first short sums");
   return true;
 }
 
@@ -83,7 +83,7 @@ bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,
     ++mode.calls;
     note_devices(job, operands, mode);
   }
-  job.record.leave(call.op, why_raw(candidate.is_long_enough));
+  job.record.count_left(call.op, why_raw(candidate.is_long_enough));
   return true;
 }
 
@@ -332,7 +332,7 @@ void Routing::decide() {
 
 void Routing::leave_to_mpi(const char* why) {
   if (selection_.call.is_reproducible) tell_unserved(job_, operands_, why);
-  job_.record.leave(call_.op, why);
+  job_.record.count_left(call_.op, why);
   decide(Server::mpi);
 }
 

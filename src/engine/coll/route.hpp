@@ -83,6 +83,9 @@ Candidate candidate_by_size(const Job& job, const Collective& call, Form form, b
 /// By a codec, and by who shares a host, as all members have agreed.
 bool may_pay(const Job& job, const Team& team, const Spec& spec);
 
+/// Why MPI serves all such calls, where neither codecs pay nor links between GPUs serve any.
+const char* why_never(const Job& job, const Collective& call);
+
 /// Local: no other rank is asked, and nothing begins. Counts a call that MPI serves.
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);
 

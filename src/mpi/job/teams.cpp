@@ -114,7 +114,8 @@ void CommTeam::make_channel() {
 
 /// Returns whether what is private is free, or will be by Boards::sweep().
 bool CommTeam::free_comm() {
-  if (mpi::in_progress_hook() || !leave()) return false;  // MPI_Comm_free may let MPI proceed
+  if (mpi::in_progress_hook() || !give_back_board())
+    return false;  // MPI_Comm_free may let MPI proceed
   if (comm_ != MPI_COMM_NULL) mpi::calls().Comm_free(&comm_);
   return true;
 }

@@ -1,4 +1,5 @@
-// A random, replayable program of MPI's point-to-point calls that checks every bit of what comes.
+// A random, replayable program of MPI's messages, with collective calls between them, that checks
+// every bit of what comes.
 //
 //   stress [--seed N] [--rounds N | --seconds N] [--first-round N] [--threads N] [--max-bytes N]
 //          [--only FAMILY[,FAMILY...]] [--timeout SECONDS] [--verbose] [--careful]

@@ -171,8 +171,8 @@ class ReducedCall final : public CollectiveOperation {
   const Spec spec_;                   ///< which members share
   std::vector<std::int64_t> begins_;  ///< of pieces, in elements
   const std::byte* input_ = nullptr;
-  int home_ = gpu::host;    ///< the device that the input lies on: there pieces are combined
-  memory::Buffer copy_;     ///< of the input: aligned, or on the host
+  int home_ = gpu::host;  ///< the device that the input lies on: there pieces are combined
+  memory::Buffer copy_;   ///< of the input: aligned, or on the host
   Phase phase_ = Phase::over;
   OwnRange range_;  ///< of what this rank brings
   std::vector<Brought> told_;
