@@ -164,13 +164,21 @@ def test_encoded_once_on_two_hosts(
 
 def test_passed_on_as_it_comes(mpi_program, mpress_run, simulated_gpu, tmp_path):
     """Between devices that have opened each other's memory, a piece of a broadcast leaves the rank
-    that passes it on before its last chunk has come there."""
+    that passes it on before its last chunk has come there. On busy processors few do: in one of
+    several runs at least."""
     calls, file = 40, tmp_path / "trace.json"
     options = (*forced("szp:abs=1e-4"), "--trace", file)
     env = {**simulated_gpu, "MPRESS_ALGORITHM": "bcast=two-shot", "MPRESS_CHUNK": "64K"}
-    done = mpress_run(4, mpi_program("shared_blocks"), ["bcast", str(calls), "400000", "devices"],
-                      options, env=env)  # fmt: skip
-    assert encoded(sent(done)) > 0
+    for _ in range(5):
+        done = mpress_run(4, mpi_program("shared_blocks"),
+                          ["bcast", str(calls), "400000", "devices"], options, env=env)  # fmt: skip
+        assert encoded(sent(done)) > 0
+        if early_pieces(file, calls) > 0:
+            return
+    raise AssertionError("no piece left early")
+
+
+def early_pieces(file, calls):
     spans = [event for event in json.loads(file.read_text())["traceEvents"] if event["ph"] == "X"]
     early = 0
     for rank in (0, 2, 3):  # rank 1 has the whole
@@ -184,7 +192,7 @@ def test_passed_on_as_it_comes(mpi_program, mpress_run, simulated_gpu, tmp_path)
             came = [end_of for kind, _, end_of in from_root
                     if kind == "arrive" and begin <= end_of <= end]  # fmt: skip
             early += leave < max(came)
-    assert early > 0
+    return early
 
 
 @pytest.mark.parametrize("link", ["auto", "host", pytest.param("mpi", marks=EXTENDED)])
