@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <iterator>
 #include <map>
 #include <tuple>
 
 #include "plan.hpp"
+#include "plan_collectives.hpp"
 
 namespace stress {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 class Walk {
  public:
   Walk(const Settings& settings, Random& random, Round& round)
-      : settings_(settings), random_(random), round_(round) {
+      : settings_(settings), random_(random), round_(round), collectives_(settings, random, round) {
     for (std::size_t m = 0; m < round.messages.size(); ++m) {
       const Message& message = round.messages[m];
       if (message.send_call < 0 || message.receive_call < 0) continue;
@@ -30,15 +30,15 @@ class Walk {
       const int dice = random_.below(100);
       if (dice < 4) barrier();
       if (dice < 8) free_comm();
-      if (dice >= 94 && settings_.has(Family::collectives)) collective();
-      if (dice % 11 == 0) end_collectives();
+      if (dice >= 94 && settings_.has(Family::collectives)) collectives_.begin_one();
+      if (dice % 11 == 0) collectives_.end_some();
       if (dice < 16 && settings_.has(Family::probe) && peek()) continue;
       if (dice < 65 && start()) continue;
       if (complete() || start() || post_for_ready() || end_shared_sends()) continue;
       relax();
     }
     for (int k = 0; k < 3; ++k) free_comm();
-    while (end_collectives()) {
+    while (collectives_.end_some()) {
     }
   }
 
@@ -381,73 +381,6 @@ class Walk {
     shared_sent_ = shared_sent();
   }
 
-  /// One that blocks at most for members that have not come to this step. Not of one rank: there
-  /// MPICH 5.0 gives the messages of its MPI_Alltoallv to receives for any tag.
-  void collective() {
-    std::vector<int> usable;
-    for (int on = 1; on < static_cast<int>(round_.comms.size()); ++on) {
-      const Comm& comm = round_.comms[static_cast<std::size_t>(on)];
-      const bool is_freed =
-          std::find(round_.freed.begin(), round_.freed.end(), on) != round_.freed.end();
-      if (!is_freed && !comm.inter() && comm.group.size() > 1) usable.push_back(on);
-    }
-    if (usable.empty()) return;
-    Collective made;
-    made.comm = random_.pick(usable);
-    const Comm& comm = round_.comms[static_cast<std::size_t>(made.comm)];
-    do {
-      made.kind = static_cast<Collective::Kind>(
-          random_.below(static_cast<std::size_t>(Collective::Kind::count_)));
-    } while ((made.reduces() && comm.hinted()) ||
-             (made.kind == Collective::Kind::neighbours && comm.kind != Comm::Kind::cart));
-    made.root = random_.below(comm.group.size());
-    made.element = random_.pick({Element::f32, Element::f32, Element::f64, Element::i32});
-    made.data = static_cast<Data>(random_.below(static_cast<std::size_t>(Data::count_)));
-    const std::size_t most = random_.pick<std::size_t>({64, 4096, 65536, settings_.max_bytes});
-    made.elements = random_.between(0, most) / element_bytes(made.element);
-    made.key = random_.next();
-    const int number = static_cast<int>(round_.collectives.size());
-    std::vector<Action> step;
-    for (const int rank : comm.group) {
-      Action action;
-      action.kind = Action::Kind::collective;
-      action.rank = rank;
-      action.collectives = {number};
-      step.push_back(action);
-      if (made.is_immediate()) pending_[rank].push_back(number);
-    }
-    round_.collectives.push_back(made);
-    round_.steps.push_back(step);
-  }
-
-  /// Is a collective call under way on a communicator?
-  bool has_pending(int comm) {
-    for (const auto& [rank, numbers] : pending_) {
-      for (const int number : numbers) {
-        if (round_.collectives[static_cast<std::size_t>(number)].comm == comm) return true;
-      }
-    }
-    return false;
-  }
-
-  /// Ends some of a rank's that do not block; all members have begun them.
-  bool end_collectives() {
-    if (pending_.empty()) return false;
-    auto it = std::next(pending_.begin(), random_.below(pending_.size()));
-    Action action;
-    action.kind = Action::Kind::end_collectives;
-    action.rank = it->first;
-    action.seed = random_.next();
-    random_.shuffle(it->second);
-    for (std::size_t k = random_.between(1, it->second.size()); k > 0; --k) {
-      action.collectives.push_back(it->second.back());
-      it->second.pop_back();
-    }
-    if (it->second.empty()) pending_.erase(it);
-    round_.steps.push_back({action});
-    return true;
-  }
-
   /// A barrier where a ready send waits for one.
   bool post_for_ready() {
     for (int c = 0; c < calls(); ++c) {
@@ -476,7 +409,7 @@ class Walk {
       bool busy = std::find(round_.freed.begin(), round_.freed.end(), id) != round_.freed.end();
 #if defined(OPEN_MPI)
       // Open MPI 5.0 by itself goes on to use it for collective calls that are under way.
-      busy = busy || has_pending(id);
+      busy = busy || collectives_.are_under_way_on(id);
 #endif
       for (int c = 0; c < calls() && !busy; ++c) {
         // With threads MPICH 5.0 locks the communicator to tell an error, also when it is gone.
@@ -532,8 +465,8 @@ class Walk {
   std::vector<CallState> states_;
   std::vector<PoolState> pools_;
   std::map<Chain, std::vector<int>> chains_;
-  std::map<int, std::vector<int>> pending_;  ///< collective calls by rank, begun and not ended
-  bool shared_sent_ = false;                 ///< all messages for any thread surely are
+  CollectivePlans collectives_;
+  bool shared_sent_ = false;  ///< all messages for any thread surely are
 };
 
 }  // namespace
