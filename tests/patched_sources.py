@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -19,3 +20,10 @@ def copy_sources(tree: Path, patch: Path, own: Iterable[tuple[Path, str]]) -> No
         (tree / folder).mkdir(exist_ok=True)
         shutil.copy(source, tree / folder)
     subprocess.run(["git", "apply", patch], cwd=tree, check=True)
+
+
+def check_touched(tree: Path, patch: Path, touched: tuple[str, ...]) -> None:
+    """The patch touches these files and no other, each with the dummy's name."""
+    assert tuple(re.findall(r"^\+\+\+ b/(.*)$", patch.read_text(), re.MULTILINE)) == touched
+    for name in touched:
+        assert "dummy" in (tree / name).read_text()
