@@ -1,5 +1,5 @@
-// What an agreement among the members of a team takes, beside MPI_Allreduce of one number, and
-// what it takes to make a team:
+// Times of an agreement among the members of a team, of an MPI_Allreduce of one number, and of the
+// making of a team:
 //
 //   mpiexec -n 4 build/tests/ranks_mpich LIBMPI bench [RANKS_A_HOST]
 //

@@ -1,4 +1,4 @@
-// What each member of a team tells the others of itself, before all know what they know alike.
+// Facts of a member of a team, which members exchange when the team is made.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace mpress::engine {
 
-/// What each member knows of itself, and tells the others: a number each.
+/// Facts are numbers; the exchange finds the least and the greatest of each.
 enum class Fact : unsigned char {
   settings,      ///< a hash; where it differs, the team is refused
   hints,         ///< the same of the communicator's hints, without the codec

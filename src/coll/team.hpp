@@ -1,4 +1,4 @@
-// What the members of a communicator know of each other.
+// Teams: the members of a communicator, and all that these know of each other.
 //
 // Making a team is an operation: no call that begins it waits, and communicators may be used first
 // in different orders by different ranks. All members begin it at the same place in the order of
@@ -36,8 +36,8 @@
 
 namespace mpress::engine {
 
-/// What the teams of a rank share: the hosts of the job, and this rank's boards there. Thread-safe,
-/// once the hosts are open.
+/// Boards of this rank's teams, and the hosts of the job, on which they lie. Thread-safe, once the
+/// hosts are open.
 class Boards {
  public:
   Hosts& hosts() { return hosts_; }
@@ -111,15 +111,14 @@ class Team : public std::enable_shared_from_this<Team> {
   /// Did members give it different codecs? Then its reductions are errors.
   bool has_different_codecs() const { return has_different_codecs_; }
 
-  /// What members have told each other of the hints that they have given; while none of its calls
-  /// is being decided.
+  /// Hints as members have exchanged them. Not while a call of the team is being decided.
   void set_hints(const std::optional<Spec>& spec, bool are_different, bool is_reproducible);
 
   /// Have its reductions the same bits in any order of what members bring? As they have said, by
   /// a hint or by the environment; also before it is ready.
   bool is_reproducible() const { return own_[Fact::reproducible] != 0; }
 
-  /// Who shares a host, among its members. First asked for by the call whose turn it is.
+  /// Members by host. The call whose turn it is asks first.
   const schedule::Hosts& hosts() const;
 
   /// By which algorithms its calls go. For the call whose turn it is.
@@ -127,8 +126,8 @@ class Team : public std::enable_shared_from_this<Team> {
 
   // The modes of its collective calls, which engine/coll/route.hpp alone sets, call by call.
 
-  /// What members know of calls of like size. A program may have its fields on devices, and short
-  /// sums of the host's beside them.
+  /// The mode of calls of like size: a program may have its fields on devices, and short sums in
+  /// memory of the host beside them.
   struct Mode {
     bool has_devices = false;     ///< a member has such buffers there, as of when they told last
     bool has_had_device = false;  ///< this one has had any
