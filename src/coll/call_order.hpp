@@ -30,6 +30,10 @@ class CallOrder {
   bool is_idle() const {
     return decided_.load(std::memory_order_acquire) == drawn_.load(std::memory_order_relaxed);
   }
+  /// Do all members know that the team is decided, and so are all calls before the next one? Once
+  /// a call that may wait was. Then decisions that take no agreement are made at once.
+  bool is_settled() const { return is_settled_; }
+  void settle() { is_settled_ = true; }
   /// The call whose turn it is has been decided. Returns the next one, where that stands in line.
   std::shared_ptr<Operation> pass() {
     const std::uint64_t next = decided_.fetch_add(1) + 1;
@@ -94,6 +98,7 @@ class CallOrder {
   std::atomic<std::size_t> standing_{0};
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<Operation>> line_;  ///< under the mutex
+  bool is_settled_ = false;
   std::uint64_t calls_ = 0;
   std::uint64_t persistent_ = 0;
   std::unique_ptr<std::array<std::atomic<bool>, tags>> taken_;

@@ -24,13 +24,11 @@ void Boards::sweep() {
 }
 
 Team::Team(Boards& boards, std::vector<int> members, int rank, const Facts& facts)
-    : boards_(boards), members_(std::move(members)), rank_(rank), own_(facts) {}
-
-void Team::set_hints(const std::optional<Spec>& spec, bool are_different, bool is_reproducible) {
-  spec_ = spec;
-  has_different_codecs_ = are_different;
-  own_[Fact::reproducible] = is_reproducible;
-}
+    : boards_(boards),
+      members_(std::move(members)),
+      rank_(rank),
+      own_(facts),
+      hints_(facts[Fact::reproducible] != 0) {}
 
 bool Team::share_host(int a, int b) const {
   const Hosts& hosts = boards_.hosts();
@@ -46,26 +44,13 @@ const schedule::Hosts& Team::hosts() const {
   return *member_hosts_;
 }
 
-bool Team::has_memory_of_all() const {
-  const link::Attributes* const about = link::attributes_of(between_devices_);
-  return about && about->is_memory;
-}
-
-void Team::set_between_devices(link::Kind kind) {
-  if (kind == between_devices_) return;
-  for (Mode& mode : modes_) mode.attempts = {};
-  between_devices_ = kind;
-}
-
 void Team::meet(link::Channel& channel) {
   channel_ = &channel;
   board_ = boards_.hosts().take_board();
   own_[Fact::has_board] = board_ != nullptr;
   own_[Fact::key] = rank_ == 0 ? boards_.next_key(members_[0]) : 0;
-  for (std::size_t i = 0; i < fact_count; ++i) {
-    exchanged_[i] = own_.numbers()[i];
-    exchanged_[fact_count + i] = ~own_.numbers()[i];
-  }
+  own_[Fact::reproducible] = hints_.is_reproducible();
+  exchanged_ = AgreedFacts::words_of(own_);
   exchange_ = channel.greatest(exchanged_);
   state_.store(State::exchanging, std::memory_order_release);
 }
@@ -89,28 +74,24 @@ bool Team::advance() {
 }
 
 void Team::decide() {
-  for (std::size_t i = 0; i < fact_count; ++i) {
-    highest_.numbers()[i] = exchanged_[i];
-    lowest_.numbers()[i] = ~exchanged_[fact_count + i];
-  }
-  const auto differs = [&](Fact fact) { return lowest_[fact] != highest_[fact]; };
-  if (!is_true_for_all(Fact::wants)) {
+  facts_ = AgreedFacts(exchanged_);
+  if (!facts_.is_true_for_all(Fact::wants)) {
     why_not_ = "a rank does not want it";
-  } else if (differs(Fact::settings)) {
+  } else if (facts_.differs(Fact::settings)) {
     why_not_ = "ranks run with different settings";
-  } else if (differs(Fact::hints) || differs(Fact::codec_hint)) {
+  } else if (facts_.differs(Fact::hints) || facts_.differs(Fact::codec_hint)) {
     why_not_ = "ranks gave the communicator different hints";
-    has_different_codecs_ = has_different_codecs_ || differs(Fact::codec_hint);
+    if (facts_.differs(Fact::codec_hint)) hints_.set_codec(hints_.spec(), true);
   }
   tags_ = channel_->tags() - Agreements::tags - CallOrder::tags;
-  const bool is_shared = is_true_for_all(Fact::has_board);
+  const bool is_shared = facts_.is_true_for_all(Fact::has_board);
   if (board_ && (!is_shared || why_not_)) {
     boards_.hosts().free_board(std::exchange(board_, nullptr));
   }
   if (!why_not_) {
     const int first_tag = first_block_tag() + static_cast<int>(CallOrder::tags);
     agreements_ = std::make_shared<Agreements>(boards_.hosts(), *channel_, first_tag, members_,
-                                               rank_, board_, highest_[Fact::key]);
+                                               rank_, board_, facts_.highest(Fact::key));
   }
   state_.store(why_not_ ? State::refused : State::ready, std::memory_order_release);
 }

@@ -105,8 +105,8 @@ bool poll_progress() {
 void agree(Rank& rank) {
   Team& world = *rank.teams.world();
   for (int i = 0; i < world.size(); ++i) CHECK(world.world_rank(i) == i);
-  CHECK(world.lowest()[Fact::least_chunk] == 5);
-  CHECK(world.highest()[Fact::least_chunk] == 5 + static_cast<uint64_t>(rank.size) - 1);
+  CHECK(world.facts().lowest(Fact::least_chunk) == 5);
+  CHECK(world.facts().highest(Fact::least_chunk) == 5 + static_cast<uint64_t>(rank.size) - 1);
   for (int round = 0; round < 600; ++round) {
     if (round % 7 == 0) rank.dawdle();
     const auto one = start(rank, world, round);
@@ -217,7 +217,7 @@ void refused(Rank& rank) {
     }
     Team* team = rank.teams.of(info);
     if (!team || !rank.wait([&] { return team->is_decided(); })) return;
-    CHECK(team->is_refused() == (rank.size > 1));
+    CHECK((team->state() == Team::State::refused) == (rank.size > 1));
     CHECK(rank.size == 1 || std::string_view(team->why_not()).find("hints") != std::string::npos);
     CHECK(comm_of(*team) != MPI_COMM_NULL);
     CHECK(mpi::calls().Barrier(comm_of(*team)) == MPI_SUCCESS);

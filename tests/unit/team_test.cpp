@@ -27,6 +27,15 @@ using engine::Team;
 using engine::Word;
 using link::HostMemory;
 
+/// The test gives it a channel, and gives its board back.
+class OwnTeam : public Team {
+ public:
+  using Team::give_back_board;
+  using Team::meet;
+  using Team::refuse;
+  using Team::Team;
+};
+
 /// Threads on hosts, `ranks_a_host` one after another on each; 0: each on one of its own, which has
 /// no memory for boards.
 class Members {
@@ -58,10 +67,10 @@ class Members {
   Boards& boards(int rank) { return *boards_[static_cast<std::size_t>(rank)]; }
   link::Channel& channel(int rank) { return group_.channel(rank); }
 
-  std::shared_ptr<Team> team(int rank, const Facts& facts) {
+  std::shared_ptr<OwnTeam> team(int rank, const Facts& facts) {
     std::vector<int> all;
     for (int other = 0; other < size_; ++other) all.push_back(other);
-    return std::make_shared<Team>(boards(rank), all, rank, facts);
+    return std::make_shared<OwnTeam>(boards(rank), all, rank, facts);
   }
 
   /// Runs `test(rank, random)` in a thread a member.
@@ -92,13 +101,6 @@ Facts usual_facts() {
   facts[Fact::settings] = 7;
   return facts;
 }
-
-/// Whose board is given back by the test.
-class OwnTeam : public Team {
- public:
-  using Team::give_back_board;
-  using Team::Team;
-};
 
 /// Now and then another thread runs.
 void tarry(std::mt19937& random) {
@@ -229,8 +231,8 @@ void refused(int size, int ranks_a_host, unsigned seed) {
       const auto team = members.team(rank, facts);
       team->meet(members.channel(rank));
       while (!team->advance()) tarry(random);
-      CHECK(team->is_refused() && std::string_view(team->why_not()) == one.why);
-      CHECK(team->has_different_codecs() == one.has_different_codecs);
+      CHECK(team->state() == Team::State::refused && std::string_view(team->why_not()) == one.why);
+      CHECK(team->hints().has_different_codecs() == one.has_different_codecs);
     }
   });
 }
@@ -256,13 +258,13 @@ void exchanges_that_fail() {
     const auto team =
         std::make_shared<OwnTeam>(members.boards(0), std::vector{0, 1}, 0, usual_facts());
     team->meet(channel);
-    CHECK(team->advance() && team->is_refused() && team->why_not() != nullptr);
+    CHECK(team->advance() && team->state() == Team::State::refused && team->why_not() != nullptr);
     CHECK(team->give_back_board());
     members.boards(0).sweep();
   }
   const auto team = members.team(0, usual_facts());
   team->refuse("there is no channel");
-  CHECK(team->advance() && team->is_refused());
+  CHECK(team->advance() && team->state() == Team::State::refused);
 }
 
 /// As many as a process has boards, and more, one after another: each is given back.
@@ -274,7 +276,7 @@ void boards_are_given_back() {
           std::make_shared<OwnTeam>(members.boards(rank), std::vector{0, 1}, rank, usual_facts());
       team->meet(members.channel(rank));
       while (!team->advance()) tarry(random);
-      CHECK(team->is_true_for_all(Fact::has_board));
+      CHECK(team->facts().is_true_for_all(Fact::has_board));
       const Word word{Combine::sum, 1};
       const auto one = team->agreements().combine({&word, 1});
       while (!one->advance()) tarry(random);

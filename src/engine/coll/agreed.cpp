@@ -8,15 +8,15 @@
 namespace mpress::engine {
 
 bool may_see_devices(const Job& job, const Team& team) {
-  return team.is_true_for_any(Fact::may_see_gpus) &&
+  return team.facts().is_true_for_any(Fact::may_see_gpus) &&
          (job.collectives.on_devices || team.hosts().count() == 1);
 }
 
 TeamFacts facts_of(const Job& job, Team& team) {
   return {.ranks = team.size(),
           .hosts = team.hosts().count(),
-          .between_devices = team.between_devices(),
-          .has_shared_memory = team.has_memory_of_all(),
+          .between_devices = team.modes().between_devices(),
+          .has_shared_memory = team.modes().has_memory_of_all(),
           .may_see_devices = may_see_devices(job, team),
           .may_have_kernels = may_have_kernels(job.config),
           .most_offered = team.agreements().most_gathered()};

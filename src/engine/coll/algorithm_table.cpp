@@ -54,7 +54,7 @@ Prediction decide(Job& job, Team& team, const Collective& call, bool on_devices,
   const std::size_t block = call.reduces ? bytes / ranks : bytes;
   const Candidate candidate =
       candidate_by_size(job, call, Form::blocking, false, block, call.reduces ? bytes : 0);
-  const Spec spec = team.spec().value_or(job.config.spec);
+  const Spec spec = team.hints().spec().value_or(job.config.spec);
   AgreedCall agreed{.call = call, .team = facts_of(job, team)};
   agreed.bytes = agreed.longest = block;
   agreed.is_long_enough = candidate.is_long_enough;
@@ -62,7 +62,7 @@ Prediction decide(Job& job, Team& team, const Collective& call, bool on_devices,
   if (call.reduces) {
     agreed.reduction = {codec::Combine::sum, ElementType::f32, bytes / sizeof(float), 1};
   }
-  agreed.is_reproducible = call.reduces && team.is_reproducible() && job.chunks.is_open();
+  agreed.is_reproducible = call.reduces && team.hints().is_reproducible() && job.chunks.is_open();
   agreed.codec = spec.codec;
   agreed.encodes = (candidate.may_compress && may_pay(job, team, spec)) || agreed.is_reproducible;
   agreed.on_devices = on_devices && candidate.may_be_on_devices;

@@ -64,7 +64,7 @@ bool is_reproducible(const Job& job, const Collective& call, const Operands& ope
   const auto comm = mpi::comm_info(operands.comm);
   if (!comm) return false;
   const auto* const team = Teams::made_for(*comm);
-  return team ? team->is_reproducible() : comm->hints.reproducible(job.config.reproducible);
+  return team ? team->hints().is_reproducible() : comm->hints.reproducible(job.config.reproducible);
 }
 
 /// May a team be made without waiting for it?

@@ -29,7 +29,7 @@ std::optional<LongPairs> long_pairs(Job& job, const Collective& call, const Team
 void wait_for(Job& job, Routing& routing, Team& team) {
   job.progress.wait_until([&] { return routing.advance(); });
   routing.pass();
-  team.settle();
+  team.order().settle();
 }
 
 /// Of a blocking call that began at `begin_ns`. Raises.

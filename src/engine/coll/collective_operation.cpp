@@ -31,7 +31,7 @@ std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collec
 
 Spec spec_of(const Job& job, const Operands& operands, const Team& team) {
   if (operands.asked && operands.asked->spec) return *operands.asked->spec;
-  return team.spec().value_or(job.config.spec);
+  return team.hints().spec().value_or(job.config.spec);
 }
 
 void tell_outcome(const Operands& operands, const CollectiveOperation& operation) {

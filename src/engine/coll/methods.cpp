@@ -68,7 +68,7 @@ schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& sha
   const bool is_encoded = shape.compresses && shape.spec.codec != Codec::none;
   policy::CollectiveCosts here = costs.host;
   if (shape.on_devices) {
-    const std::size_t at = link::position(team.between_devices());
+    const std::size_t at = link::position(team.modes().between_devices());
     here = costs.devices[at];
     if (is_encoded && at < link::count_between_devices) {
       if (link::between_devices[at].is_through_host) {
@@ -80,8 +80,8 @@ schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& sha
   }
   const double wire_per_raw = is_encoded ? expected_wire_per_raw(shape.spec) : 1;
   const schedule::Method method =
-      team.method_choice()(op, shape.bytes, team.hosts(), here, wire_per_raw,
-                           job.config.algorithms[static_cast<std::size_t>(op)]);
+      team.modes().method_choice()(op, shape.bytes, team.hosts(), here, wire_per_raw,
+                                   job.config.algorithms[static_cast<std::size_t>(op)]);
   if (seconds) {
     *seconds = compute([&] {
       const double bytes = wire_per_raw * static_cast<double>(shape.bytes);

@@ -21,7 +21,7 @@ namespace {
 
 /// May encoding pairs pay? Members do not tell each other which codec a call asks for.
 bool may_pay_pairs(const Job& job, const Team& team, const Operands& operands) {
-  if (!operands.asked) return may_pay(job, team, team.spec().value_or(job.config.spec));
+  if (!operands.asked) return may_pay(job, team, team.hints().spec().value_or(job.config.spec));
   const Gains& gains = job.collectives.most;
   return team.hosts().count() > 1 ? gains.between : gains.within;
 }
@@ -33,7 +33,7 @@ bool tells_mode(std::uint64_t number) {
 }
 
 /// Has this member had any, as of this call?
-void note_devices(Job& job, const Operands& operands, Team::Mode& mode) {
+void note_devices(Job& job, const Operands& operands, CallModes::Mode& mode) {
   mode.has_had_device = mode.has_had_device || StandIn::is_on_device(job, operands.send) ||
                         StandIn::is_on_device(job, operands.receive);
 }
@@ -51,7 +51,7 @@ Team& team_of(Job& job, const Candidate& candidate, Form form) {
 }
 
 bool may_decide_now(const Candidate& candidate, Team& team) {
-  return candidate.is_decided_at_once && team.is_settled() && team.order().is_idle();
+  return candidate.is_decided_at_once && team.order().is_settled() && team.order().is_idle();
 }
 
 std::optional<Served> decide_now(Job& job, const Collective& call, const Operands& operands,
@@ -76,9 +76,9 @@ bool is_too_brief(Job& job, const Collective& call, const Candidate& candidate) 
 bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,
                     const Candidate& candidate, Team& team) {
   if (!candidate.is_short || candidate.may_compress || candidate.is_reproducible) return false;
-  if (!team.is_settled() || !team.is_ready() || !team.order().is_idle()) return false;
+  if (!team.order().is_settled() || !team.is_ready() || !team.order().is_idle()) return false;
   if (may_see_devices(job, team)) {
-    Team::Mode& mode = team.mode(call.reduces, candidate.bytes);
+    CallModes::Mode& mode = team.modes().of(call.reduces, candidate.bytes);
     if (mode.has_devices || tells_mode(mode.calls + 1)) return false;
     ++mode.calls;
     note_devices(job, operands, mode);
@@ -99,7 +99,7 @@ Routing::Routing(Job& job, const Collective& call, Form form, const Operands& op
       form_(form),
       may_compress_(candidate.may_compress),
       may_be_on_devices_(candidate.may_be_on_devices),
-      mode_(team.mode(call.reduces, candidate.bytes)),
+      mode_(team.modes().of(call.reduces, candidate.bytes)),
       selection_(mode_.attempts) {
   AgreedCall& known = selection_.call = agreed_call(call, operands, {});
   known.form = form;
@@ -166,7 +166,7 @@ std::size_t Routing::slowest_link() const {
 /// All calls before it are decided, and so is the team.
 void Routing::consider() {
   const bool is_asked = operands_.asked.has_value() && team_.is_ready();
-  if (call_.reduces && team_.has_different_codecs() && !is_asked) {
+  if (call_.reduces && team_.hints().has_different_codecs() && !is_asked) {
     failure_ = job_.hints_code;
     return decide(Server::failed);
   }
@@ -174,7 +174,7 @@ void Routing::consider() {
     return leave_to_mpi(team_.why_not());
   }
   selection_.call.team = facts_of(job_, team_);
-  spec_ = team_.spec().value_or(job_.config.spec);
+  spec_ = team_.hints().spec().value_or(job_.config.spec);
   // Pair by pair, each origin has its own.
   is_asked && !call_.has_own_counts ? ask() : go_on();
 }
@@ -182,7 +182,7 @@ void Routing::consider() {
 /// Specs of calls are told at each: members that differ have to find the same.
 void Routing::ask() {
   spec_ = spec_of(job_, operands_, team_);
-  const bool is_unclear = team_.has_different_codecs() && !operands_.asked->spec;
+  const bool is_unclear = team_.hints().has_different_codecs() && !operands_.asked->spec;
   const std::uint64_t hash = operands_.asked->hash();
   const std::array told{Word{Combine::max, hash}, Word{Combine::max, ~hash},
                         Word{Combine::bit_or, spec_.codec != Codec::none ? 1u : 0u},
@@ -242,7 +242,7 @@ void Routing::go_on() {
 void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) selection_.call.on_devices = mode_.has_devices = true;
-  team_.set_between_devices(link::kind_at(agreement_->result()[2]));
+  team_.modes().set_between_devices(link::kind_at(agreement_->result()[2]));
   selection_.call.team = facts_of(job_, team_);
   if (agreement_->result()[1] != 0) {
     return leave_to_mpi("there are too many persistent ones");

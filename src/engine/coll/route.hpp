@@ -184,7 +184,7 @@ class Routing {
   const Form form_;
   const bool may_compress_;
   const bool may_be_on_devices_;
-  Team::Mode& mode_;
+  CallModes::Mode& mode_;
   Selection selection_;
   Spec spec_;  ///< of all members; where theirs differ, `auto`
   State state_ = State::waiting;

@@ -78,8 +78,9 @@ int share_hints(Job& job, mpi::CommInfo& known) {
   known.hints.set_shared_codec(is_codec_same ? Shared::same : Shared::different);
   if (team) {
     const bool has_one = is_codec_same && hints.codec;
-    team->set_hints(has_one ? std::optional(hints.codec->value) : std::nullopt, !is_codec_same,
-                    known.hints.reproducible(job.config.reproducible));
+    team->hints().set_codec(has_one ? std::optional(hints.codec->value) : std::nullopt,
+                            !is_codec_same);
+    team->hints().set_reproducible(known.hints.reproducible(job.config.reproducible));
   }
   if (is_kept) return MPI_SUCCESS;
   trace::say("rank " + std::to_string(job.rank) +

@@ -275,17 +275,17 @@ const Team* tell_facts(Job& job, const Tuning& tuning) {
   const std::size_t chunk_bytes = job.peek.is_possible() ? job.config.chunk : 0;
   job.teams.open(job.nonce, facts_of(job, chunk_bytes, tuning.costs.device_chunks));
   const Team* const world = job.teams.world().get();
-  const bool is_told = world && world->is_true_for_any(Fact::wants);
+  const bool is_told = world && world->facts().is_true_for_any(Fact::wants);
   // Ranks with other settings have to find the same: that MPI serves a call.
-  job.config.reproducible = world && world->is_true_for_any(Fact::reproducible);
+  job.config.reproducible = world && world->facts().is_true_for_any(Fact::reproducible);
   job.teams.set_reproducible(job.config.reproducible);
-  job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
-  job.gets_device_chunks = world && world->is_true_for_any(Fact::gpu_aware);
+  job.gets_frames = !is_told || world->facts().is_true_for_any(Fact::sends_frames);
+  job.gets_device_chunks = world && world->facts().is_true_for_any(Fact::gpu_aware);
   if (is_told) {
-    const bool ever_sends = world->is_true_for_any(Fact::ever_sends_frames);
-    job.least_framed_bytes = ever_sends ? world->lowest()[Fact::least_framed] : Job::never;
+    const bool ever_sends = world->facts().is_true_for_any(Fact::ever_sends_frames);
+    job.least_framed_bytes = ever_sends ? world->facts().lowest(Fact::least_framed) : Job::never;
   }
-  const std::uint64_t least = world ? world->lowest()[Fact::least_chunk] : 0;
+  const std::uint64_t least = world ? world->facts().lowest(Fact::least_chunk) : 0;
   if (least > 0 && comm_of(*world) != MPI_COMM_NULL) {
     job.channel.open(comm_of(*world), world->tags());
     job.chunks.open(job.channel, least, chunk_bytes, tuning.costs.device_chunks);
@@ -294,36 +294,37 @@ const Team* tell_facts(Job& job, const Tuning& tuning) {
 }
 
 /// Which collective calls mpress may serve, as far as facts tell. Once chunks are open.
-void allow_collectives(Job& job, const Team& world) {
+void allow_collectives(Job& job, const AgreedFacts& facts) {
   // An MPI that takes memory of devices moves what is not encoded between them by itself; but
   // such MPIs combine elements on the host.
-  job.collectives.reductions = world.is_true_for_any(Fact::may_see_gpus);
+  job.collectives.reductions = facts.is_true_for_any(Fact::may_see_gpus);
   job.collectives.on_devices =
-      job.collectives.reductions && (!world.is_true_for_any(Fact::gpu_aware) || job.config.force);
-  job.collectives.immediate = world.is_true_for_all(Fact::gets_on);
+      job.collectives.reductions && (!facts.is_true_for_any(Fact::gpu_aware) || job.config.force);
+  job.collectives.immediate = facts.is_true_for_all(Fact::gets_on);
   job.collectives.in_hook = hook_runs_messages(job);
   job.collectives.need_thread =
       job.collectives.immediate && !job.config.progress_thread && !job.collectives.in_hook;
-  job.collectives.makes_teams = world.is_true_for_all(Fact::duplicates);
-  job.collectives.keeps_topologies = world.is_true_for_all(Fact::hides_duplicates);
+  job.collectives.makes_teams = facts.is_true_for_all(Fact::duplicates);
+  job.collectives.keeps_topologies = facts.is_true_for_all(Fact::hides_duplicates);
   if (job.collectives.keeps_topologies) job.teams.keep_topologies();
   for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
-    job.collectives.gains[codec] = {world.is_true_for_any(fact_of(Fact::none_within, codec)),
-                                    world.is_true_for_any(fact_of(Fact::none_between, codec))};
+    job.collectives.gains[codec] = {facts.is_true_for_any(fact_of(Fact::none_within, codec)),
+                                    facts.is_true_for_any(fact_of(Fact::none_between, codec))};
   }
 }
 
 /// Where nothing tells what links are like; then more may be gained. Once chunks are open.
 void measure_links(Job& job, const Team& world, Tuning& tuning) {
-  const bool learns = world.is_true_for_any(Fact::learns);
-  if (!world.is_true_for_any(Fact::measures) || (!learns && world.hosts().count() == 1)) return;
+  const AgreedFacts& facts = world.facts();
+  const bool learns = facts.is_true_for_any(Fact::learns);
+  if (!facts.is_true_for_any(Fact::measures) || (!learns && world.hosts().count() == 1)) return;
   mpi::ProbeExchange exchange(comm_of(world), job.pacer);
   const GainsByCodec probed = probe_links(job, exchange, world.hosts(), learns);
   for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
     job.collectives.gains[codec].add(probed[codec]);
     job.gets_frames = job.gets_frames || probed[codec].any();
   }
-  if (job.gets_frames) job.least_framed_bytes = world.lowest()[Fact::least_framed];
+  if (job.gets_frames) job.least_framed_bytes = facts.lowest(Fact::least_framed);
   job.learned = learns;
   if (job.gets_frames && learns) job.timings.open(job.teams.hosts().shared_sheet());
   tuning.lacking[static_cast<std::size_t>(policy::Medium::host)].clear();
@@ -341,7 +342,7 @@ void start_together(Job& job, Tuning& tuning) {
   const Team* const world = tell_facts(job, tuning);
   open_links(job);
   if (job.chunks.is_open()) {
-    allow_collectives(job, *world);
+    allow_collectives(job, world->facts());
     measure_links(job, *world, tuning);
     measure_linked(job);
     // Of neighbourhoods, also where nothing is compressed.

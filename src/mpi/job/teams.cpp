@@ -147,7 +147,7 @@ void Teams::open(const link::HostMemory::Nonce& nonce, const Facts& facts, int r
 
 void Teams::set_reproducible(bool is_set) {
   facts_[Fact::reproducible] = is_set;
-  if (world_) world_->set_hints(world_->spec(), world_->has_different_codecs(), is_set);
+  if (world_) world_->hints().set_reproducible(is_set);
 }
 
 bool Teams::may_have(const mpi::CommInfo& comm) const {
@@ -163,8 +163,8 @@ Team* Teams::made_for(const mpi::CommInfo& comm) { return static_cast<CommTeam*>
 
 bool Teams::is_settled(const mpi::CommInfo& comm) const {
   if (comm.comm == MPI_COMM_WORLD) return is_open();
-  const Team* const team = made_for(comm);
-  return team && team->is_settled();
+  Team* const team = made_for(comm);
+  return team && team->order().is_settled();
 }
 
 Team* Teams::of(const std::shared_ptr<mpi::CommInfo>& comm) {
@@ -186,20 +186,21 @@ Team* Teams::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
   const bool is_reproducible = comm->hints.reproducible(facts_[Fact::reproducible] != 0);
   if (comm->comm == MPI_COMM_WORLD) {
     made = world_;
-    made->set_hints(made->spec(), made->has_different_codecs(), is_reproducible);
+    made->hints().set_reproducible(is_reproducible);
   } else {
     Facts facts = facts_;
     const mpi::Hints hints = comm->hints.get();
     using Shared = mpi::CommHints::Shared;
     const Shared shared = comm->hints.shared_codec();
     facts[Fact::hints] = hash_of(hints);
+    facts[Fact::reproducible] = is_reproducible;
     const bool is_told = shared != Shared::untold;
     facts[Fact::codec_hint] = hints.codec && !is_told ? hash_of(hints.codec->text) : 0;
     made.reset(new CommTeam(*this, comm->comm, comm->world_ranks, facts));
     const bool are_different = shared == Shared::different;
     const bool has_spec = hints.codec && !are_different;
-    made->set_hints(has_spec ? std::optional(hints.codec->value) : std::nullopt, are_different,
-                    is_reproducible);
+    made->hints().set_codec(has_spec ? std::optional(hints.codec->value) : std::nullopt,
+                            are_different);
     begin(*made, comm->comm);
     progress_.add(std::make_shared<CommTeam::Making>(made));
     std::lock_guard lock(mutex_);

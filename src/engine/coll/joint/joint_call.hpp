@@ -11,7 +11,9 @@
 namespace mpress::engine {
 
 /// What kernels of a call of such a team reach; for the call whose turn it is.
-inline const policy::Reach& reach_of(const Team& team) { return reach_of(team.between_devices()); }
+inline const policy::Reach& reach_of(const Team& team) {
+  return reach_of(team.modes().between_devices());
+}
 
 class JointCall : public OfferedCall {
  public:

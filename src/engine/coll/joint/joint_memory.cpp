@@ -58,7 +58,7 @@ bool have_all_devices(std::span<const std::uint64_t> told) {
 }
 
 JointMemories& JointMemories::of(Job& job, Team& team) {
-  return *KeptMemories::of(job, team).by_link[link::position(team.between_devices())];
+  return *KeptMemories::of(job, team).by_link[link::position(team.modes().between_devices())];
 }
 
 bool JointMemories::are_busy(Job& job, Team& team) {

@@ -204,7 +204,7 @@ struct JointMemories {
 
   /// By the link by which the members' devices reach each other, as all told last: for the call
   /// whose turn it is, and while a blocking one is under way. Only where
-  /// Team::has_memory_of_all(). `job` and `team` outlive it.
+  /// CallModes::has_memory_of_all(). `job` and `team` outlive it.
   static JointMemories& of(Job& job, Team& team);
 
   /// Is a call of those under way that do not overlap, by whichever link?

@@ -23,7 +23,7 @@ constexpr std::uint64_t failure_pause_ns = 1'000'000;
 
 /// As far as all members know.
 bool ReducedCall::have_joint_memory() const {
-  return team_.has_memory_of_all() && bytes() <= reach_of(team_).most_in_quanta;
+  return team_.modes().has_memory_of_all() && bytes() <= reach_of(team_).most_in_quanta;
 }
 
 /// As all members know.

@@ -30,7 +30,8 @@ const Way& way_of(const Job& job, const Exchange& exchange, const Team& team) {
   if (exchange.is_direct) sizes = {};
   // From device to device long blocks have links that packed ones do not take.
   const bool encodes = may_encode(job, exchange);
-  if (encodes && team.is_true_for_any(Fact::may_see_gpus) && exchange.plans->is_free()) sizes = {};
+  if (encodes && team.facts().is_true_for_any(Fact::may_see_gpus) && exchange.plans->is_free())
+    sizes = {};
   return exchange.plans->way(exchange.pattern, sizes, encodes, links_of(job, team));
 }
 

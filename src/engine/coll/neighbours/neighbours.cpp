@@ -116,7 +116,7 @@ class Turn {
 void wait_for(Job& job, Turn& turn, Team& team) {
   job.progress.wait_until([&] { return turn.advance(); });
   turn.pass();
-  team.settle();
+  team.order().settle();
 }
 
 std::unique_ptr<CollectiveOperation> operation_of(Job& job, const Collective& call,

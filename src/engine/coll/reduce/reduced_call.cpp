@@ -29,7 +29,7 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
             : call.family == Family::reduce  ? Goal::root
                                              : Goal::each),
       reduction_(*reduction_of(operands)),
-      is_reproducible_(team.is_reproducible() && reduction_.how != codec::Combine::prod),
+      is_reproducible_(team.hints().is_reproducible() && reduction_.how != codec::Combine::prod),
       spec_(spec_for(reduction_, spec_of(job, operands, team), is_reproducible_)),
       begins_(pieces_of(agreed_call(call, operands, facts_of(job, team)), is_likely_joint())),
       range_(job) {}
@@ -39,7 +39,7 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
 bool ReducedCall::is_likely_joint() const {
   return served_.is_blocking && spec_.codec == Codec::szp &&
          reduction_.how == codec::Combine::sum && team_.hosts().count() == 1 &&
-         have_joint_memory() && team_.is_true_for_any(Fact::may_see_gpus) &&
+         have_joint_memory() && team_.facts().is_true_for_any(Fact::may_see_gpus) &&
          may_have_kernels(job_.config);
 }
 
