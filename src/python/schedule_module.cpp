@@ -20,18 +20,18 @@ namespace mpress::python {
 namespace {
 
 struct Named {
-  schedule::SumAlgorithm algorithm;
-  schedule::Reduction reduction;
+  simulation::SumAlgorithm algorithm;
+  simulation::Reduction reduction;
 };
 
 Named named(const std::string& algorithm, const std::string& reduction, int size) {
-  const auto known_algorithm = schedule::sum_algorithm_of(algorithm);
+  const auto known_algorithm = simulation::sum_algorithm_of(algorithm);
   if (!known_algorithm) {
     throw nb::value_error(
         ("algorithm is '" + algorithm + "'; expected two-shot, ring, doubling, halving or binomial")
             .c_str());
   }
-  const auto known_reduction = schedule::reduction_of(reduction);
+  const auto known_reduction = simulation::reduction_of(reduction);
   if (!known_reduction) {
     throw nb::value_error(
         ("reduction is '" + reduction + "'; expected allreduce, reduce or reduce_scatter").c_str());
@@ -57,7 +57,8 @@ nb::tuple sum_schedule(const std::string& algorithm, const std::string& reductio
                            std::to_string(size - 1))
                               .c_str());
   }
-  const schedule::Schedule made = schedule::make(one.algorithm, {one.reduction, size, root}, rank);
+  const schedule::Schedule made =
+      simulation::make(one.algorithm, {one.reduction, size, root}, rank);
   nb::list rounds;
   for (int round = 0; round < made.rounds; ++round) {
     nb::list sends, receives;
@@ -70,13 +71,14 @@ nb::tuple sum_schedule(const std::string& algorithm, const std::string& reductio
     }
     rounds.append(nb::make_tuple(sends, receives));
   }
-  return nb::make_tuple(schedule::pieces_of(one.algorithm, size), rounds);
+  return nb::make_tuple(simulation::pieces_of(one.algorithm, size), rounds);
 }
 
 nb::list sum_work(const std::string& algorithm, const std::string& reduction, int size) {
   const Named one = named(algorithm, reduction, size);
   nb::list rounds;
-  for (const schedule::SumRound& round : schedule::sum_work(one.algorithm, one.reduction, size)) {
+  for (const simulation::SumRound& round :
+       simulation::sum_work(one.algorithm, one.reduction, size)) {
     rounds.append(nb::make_tuple(round.moved, round.encoded, round.decoded, round.at_once));
   }
   return rounds;
@@ -102,13 +104,13 @@ nb::list data_algorithms(const std::string& op, int size, int members) {
   return names;
 }
 
-nb::tuple tuple_of(const schedule::Counted& counted) {
+nb::tuple tuple_of(const simulation::Counted& counted) {
   nb::list rounds;
-  for (const schedule::Round& one : counted.rounds) {
+  for (const simulation::Round& one : counted.rounds) {
     rounds.append(nb::make_tuple(one.within, one.between, one.encoded, one.decoded, one.hop_encoded,
                                  one.hop_decoded, one.at_once));
   }
-  const schedule::CodecTotal& total = counted.total;
+  const simulation::CodecTotal& total = counted.total;
   return nb::make_tuple(rounds, nb::make_tuple(total.encoded, total.encoding_rounds, total.decoded,
                                                total.decoding_rounds));
 }
@@ -121,8 +123,8 @@ schedule::Method named_method(const std::string& algorithm, int segments, int wi
 
 nb::tuple data_rounds(const std::string& algorithm, const std::string& op, int size, int members,
                       int segments, int window) {
-  return tuple_of(schedule::rounds_of(named_method(algorithm, segments, window), known_op(op),
-                                      hosts_of(size, members)));
+  return tuple_of(simulation::rounds_of(named_method(algorithm, segments, window), known_op(op),
+                                        hosts_of(size, members)));
 }
 
 nb::tuple sum_rounds(const std::string& algorithm, const std::string& reduction, int size,
@@ -130,18 +132,18 @@ nb::tuple sum_rounds(const std::string& algorithm, const std::string& reduction,
   const Named one = named(algorithm, reduction, size);
   const schedule::Hosts hosts = hosts_of(size, members);
   nb::list parts;
-  if (one.algorithm != schedule::SumAlgorithm::two_shot) {
-    parts.append(tuple_of(schedule::rounds_of(one.algorithm, one.reduction, hosts)));
+  if (one.algorithm != simulation::SumAlgorithm::two_shot) {
+    parts.append(tuple_of(simulation::rounds_of(one.algorithm, one.reduction, hosts)));
   } else {
-    const schedule::Method method = one.reduction == schedule::Reduction::reduce_scatter
+    const schedule::Method method = one.reduction == simulation::Reduction::reduce_scatter
                                         ? schedule::Method{}
                                         : named_method(sharing, 1, window);
-    for (const auto& part : schedule::two_shot_rounds(one.reduction, method, hosts, window))
+    for (const auto& part : simulation::two_shot_rounds(one.reduction, method, hosts, window))
       parts.append(tuple_of(part));
   }
-  return nb::make_tuple(one.algorithm == schedule::SumAlgorithm::two_shot
+  return nb::make_tuple(one.algorithm == simulation::SumAlgorithm::two_shot
                             ? size
-                            : schedule::pieces_of(one.algorithm, size),
+                            : simulation::pieces_of(one.algorithm, size),
                         parts);
 }
 

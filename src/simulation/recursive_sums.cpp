@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace mpress::schedule {
+namespace mpress::simulation {
 namespace {
 
 /// Who takes part between folding in and folding out: places 0 to p - 1, of which the first r have
@@ -102,4 +102,4 @@ Schedule recursive_doubling_allreduce(const SumTask& task, int rank) {
   return builder.finish(folded.rounds());
 }
 
-}  // namespace mpress::schedule
+}  // namespace mpress::simulation

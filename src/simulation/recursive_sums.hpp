@@ -22,7 +22,7 @@
 #include "schedule/schedule.hpp"
 #include "simulation/sum_task.hpp"
 
-namespace mpress::schedule {
+namespace mpress::simulation {
 
 /// Partners exchange what the other one's half of the ranks wants, halves get shorter. A
 /// contribution passes log2 p + f hops at most, and one more to an even rank of the remainder.
@@ -31,4 +31,4 @@ Schedule recursive_halving_reduce_scatter(const SumTask& task, int rank);
 /// Partners exchange all that they have added up. Few rounds, long blocks.
 Schedule recursive_doubling_allreduce(const SumTask& task, int rank);
 
-}  // namespace mpress::schedule
+}  // namespace mpress::simulation

@@ -2,7 +2,7 @@
 
 #include "schedule/moves/ring.hpp"
 
-namespace mpress::schedule {
+namespace mpress::simulation {
 namespace {
 
 /// Writes down the reduce-scatter; returns its rounds.
@@ -28,7 +28,7 @@ Schedule ring_reduce_scatter(const SumTask& task, int rank) {
 Schedule ring_allreduce(const SumTask& task, int rank) {
   Builder builder = builder_of(task, Reduction::allreduce, rank);
   const int begin = add_reduce_scatter(builder, task.size, rank);
-  const Schedule sharing = ring_allgather({Op::allgather, task.size}, rank);
+  const Schedule sharing = schedule::ring_allgather({schedule::Op::allgather, task.size}, rank);
   for (const Transfer& transfer : sharing.sends) {
     for (const Block block : sharing.blocks_of(transfer)) builder.block(block);
     builder.send(transfer.peer, begin + transfer.round);
@@ -40,4 +40,4 @@ Schedule ring_allreduce(const SumTask& task, int rank) {
   return builder.finish(begin + sharing.rounds);
 }
 
-}  // namespace mpress::schedule
+}  // namespace mpress::simulation

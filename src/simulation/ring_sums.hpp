@@ -16,7 +16,7 @@
 #include "schedule/schedule.hpp"
 #include "simulation/sum_task.hpp"
 
-namespace mpress::schedule {
+namespace mpress::simulation {
 
 /// Block b begins at rank b + 1 and goes once around; rank b ends with the sum. A contribution may
 /// pass n - 1 hops.
@@ -25,4 +25,4 @@ Schedule ring_reduce_scatter(const SumTask& task, int rank);
 /// The same, and then ring_allgather: what came goes on as it is.
 Schedule ring_allreduce(const SumTask& task, int rank);
 
-}  // namespace mpress::schedule
+}  // namespace mpress::simulation

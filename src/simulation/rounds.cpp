@@ -6,8 +6,10 @@
 #include "schedule/moves/pairwise.hpp"
 #include "schedule/sums/host_sums.hpp"
 
-namespace mpress::schedule {
+namespace mpress::simulation {
 namespace {
+
+using schedule::Task;
 
 /// Blocks out of a rank or a host, and into it, in one round.
 struct Flow {
@@ -215,4 +217,4 @@ std::vector<Counted> two_shot_rounds(Reduction reduction, const Method& sharing,
   return shots;
 }
 
-}  // namespace mpress::schedule
+}  // namespace mpress::simulation

@@ -8,7 +8,11 @@
 #include "schedule/algorithms.hpp"
 #include "simulation/sum_algorithms.hpp"
 
-namespace mpress::schedule {
+namespace mpress::simulation {
+
+using schedule::Hosts;
+using schedule::Method;
+using schedule::Op;
 
 /// In blocks (of reductions: pieces). Each is that of the rank, or the host, that has most to do in
 /// the round, so two of them may be of two ranks.
@@ -55,4 +59,4 @@ Counted rounds_of(SumAlgorithm algorithm, Reduction reduction, const Hosts& host
 std::vector<Counted> two_shot_rounds(Reduction reduction, const Method& sharing, const Hosts& hosts,
                                      int window);
 
-}  // namespace mpress::schedule
+}  // namespace mpress::simulation

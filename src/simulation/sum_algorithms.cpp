@@ -10,7 +10,7 @@
 #include "simulation/ring_sums.hpp"
 #include "simulation/tree_sums.hpp"
 
-namespace mpress::schedule {
+namespace mpress::simulation {
 namespace {
 
 static_assert(std::size(sum_algorithm_names) == static_cast<std::size_t>(SumAlgorithm::count_));
@@ -117,4 +117,4 @@ std::vector<SumRound> sum_work(SumAlgorithm algorithm, Reduction reduction, int 
   return hops(algorithm, reduction, size);
 }
 
-}  // namespace mpress::schedule
+}  // namespace mpress::simulation

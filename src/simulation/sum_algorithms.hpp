@@ -13,7 +13,7 @@
 #include "schedule/schedule.hpp"
 #include "simulation/sum_task.hpp"
 
-namespace mpress::schedule {
+namespace mpress::simulation {
 
 enum class SumAlgorithm : std::uint8_t {
   two_shot,  ///< the engine's: pieces go to their owners, and sums to all who want them
@@ -63,4 +63,4 @@ struct SumRound {
 /// serve the reduction.
 std::vector<SumRound> sum_work(SumAlgorithm algorithm, Reduction reduction, int size);
 
-}  // namespace mpress::schedule
+}  // namespace mpress::simulation

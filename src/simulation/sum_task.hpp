@@ -20,7 +20,12 @@
 
 #include "schedule/builder.hpp"
 
-namespace mpress::schedule {
+namespace mpress::simulation {
+
+using schedule::Block;
+using schedule::Builder;
+using schedule::Schedule;
+using schedule::Transfer;
 
 enum class Reduction : std::uint8_t { allreduce, reduce, reduce_scatter };
 
@@ -37,9 +42,9 @@ struct SumTask {
 inline Builder builder_of(const SumTask& task, Reduction reduction, int rank) {
   if (task.reduction != reduction)
     throw std::invalid_argument("task.reduction is not what the algorithm is for");
-  require_at_least("task.size", task.size, 1);
-  require_rank("task.root", task.root, task.size);
+  schedule::require_at_least("task.size", task.size, 1);
+  schedule::require_rank("task.root", task.root, task.size);
   return Builder(task.size, rank);
 }
 
-}  // namespace mpress::schedule
+}  // namespace mpress::simulation

@@ -11,10 +11,10 @@
 #include "schedule/schedule.hpp"
 #include "simulation/sum_task.hpp"
 
-namespace mpress::schedule {
+namespace mpress::simulation {
 
 /// binomial_bcast backwards: each rank combines what its children send with its own, and sends that
 /// to its parent. "binomial" in MPICH and Open MPI.
 Schedule binomial_reduce(const SumTask& task, int rank);
 
-}  // namespace mpress::schedule
+}  // namespace mpress::simulation

@@ -16,6 +16,7 @@
 #include "simulation/sum_algorithms.hpp"
 #include "simulation/tree_sums.hpp"
 
+using namespace mpress::simulation;
 using namespace schedule_cases;
 using schedule_simulator::index;
 
