@@ -101,8 +101,9 @@ Operands described(Job* job, Form form, A... arguments) {
   return operands;
 }
 
-/// May mpress serve it, as far as the call's name and MPI_Init tell? Counts it where not.
-bool may_be_served(Job* job, const engine::Collective& call) {
+/// Leaves a call to MPI, and counts it, where its name and MPI_Init tell that mpress serves none of
+/// these. Returns whether it is still a candidate.
+bool admit_or_leave(Job* job, const engine::Collective& call) {
   if (call.op == trace::Op::count_ || !job) return false;
   const bool is_asked =
       engine::Asking::innermost() && (call.reduces || job->collectives.most.any());
@@ -115,9 +116,10 @@ bool may_be_served(Job* job, const engine::Collective& call) {
   return false;
 }
 
-/// The same of one that does not block. Where no such call can be, it is told of a reduction.
-bool may_be_served_later(Job* job, const engine::Collective& call) {
-  if (!may_be_served(job, call)) return false;
+/// The same of a call that does not block. A reduction that has to be reproducible is a candidate
+/// even where nothing lets mpress proceed: engine::candidate_or_leave() then says so.
+bool admit_immediate_or_leave(Job* job, const engine::Collective& call) {
+  if (!admit_or_leave(job, call)) return false;
   if (job->collectives.immediate) return true;
   const engine::Asked* const asked = engine::Asking::innermost();
   if ((asked && asked->spec) || job->config.force) engine::tell_of_immediate(*job);
@@ -176,7 +178,7 @@ struct Entries<int(A...)> {
   static int blocking(A... arguments) {
     Job* job = enter_blocking_call();
     constexpr engine::Collective call = collective<describe>();
-    const bool is_candidate = may_be_served(job, call);
+    const bool is_candidate = admit_or_leave(job, call);
     if (!is_candidate && passes<own>(job) && !engine::Asking::innermost()) {
       return engine::after_blocking(job, (mpi::buffer_calls().*own)(arguments...));
     }
@@ -230,7 +232,7 @@ struct Entries<int(A...)> {
   static int immediate(A... arguments, MPI_Request* request) {
     Job* job = enter_call();
     constexpr engine::Collective call = collective<describe>();
-    const bool is_candidate = may_be_served_later(job, call);
+    const bool is_candidate = admit_immediate_or_leave(job, call);
     if (!is_candidate && passes<own>(job)) {
       return (mpi::buffer_calls().*own)(arguments..., request);
     }
@@ -243,7 +245,7 @@ struct Entries<int(A...)> {
         }
       }
       if (is_candidate) {
-        const auto candidate = engine::look_at(*job, call, Form::immediate, operands);
+        const auto candidate = engine::candidate_or_leave(*job, call, Form::immediate, operands);
         constexpr auto call_own = [](StagedCall& staged, const Operands& left, A... given, MPI_Info,
                                      MPI_Request* begun) {
           return call_mpi<own, ints>(staged, left, given..., begun);
@@ -291,7 +293,7 @@ struct Entries<int(A...)> {
   static int made(A... arguments, MPI_Info info, MPI_Request* request) {
     Job* job = enter_blocking_call();
     constexpr engine::Collective call = collective<describe>();
-    const bool is_candidate = may_be_served(job, call);
+    const bool is_candidate = admit_or_leave(job, call);
     if (!is_candidate && passes<own>(job)) {
       return (mpi::buffer_calls().*own)(arguments..., info, request);
     }
@@ -304,7 +306,7 @@ struct Entries<int(A...)> {
         }
       }
       if (is_candidate) {
-        const auto candidate = engine::look_at(*job, call, Form::persistent, operands);
+        const auto candidate = engine::candidate_or_leave(*job, call, Form::persistent, operands);
         if (candidate.comm) {
           constexpr auto call_own = [](StagedCall& staged, const Operands& left, A... given,
                                        MPI_Info hints, MPI_Request* made) {

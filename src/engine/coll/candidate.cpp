@@ -133,7 +133,8 @@ Candidate candidate_by_size(const Job& job, const Collective& call, Form form, b
   return found;
 }
 
-Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
+Candidate candidate_or_leave(Job& job, const Collective& call, Form form,
+                             const Operands& operands) {
   const auto by_mpi = [&](const char* why) {
     job.record.count_left(call.op, why);
     return Candidate{};

@@ -17,9 +17,9 @@ namespace {
 
 using Server = Routing::Server;
 
-/// The long pairs of this rank. Counts a call that has none, and returns nothing.
-std::optional<LongPairs> long_pairs(Job& job, const Collective& call, const Team& team,
-                                    const Operands& operands) {
+/// The long pairs of this rank. A call that has none is counted as left to MPI.
+std::optional<LongPairs> long_pairs_or_leave(Job& job, const Collective& call, const Team& team,
+                                             const Operands& operands) {
   LongPairs found(job, team, operands);
   if (found.any()) return found;
   job.record.count_left(call.op, "no pair is long enough");
@@ -81,7 +81,7 @@ bool ImmediateCall::decide() {
   if (server == Server::failed) fail(routing_.failure());
   if (server == Server::mpress) blocks_ = routing_.operation(*comm_);
   if (server == Server::both) {
-    auto pairs = long_pairs(job_, call_, team_, kept_->operands());
+    auto pairs = long_pairs_or_leave(job_, call_, team_, kept_->operands());
     if (pairs) prepare_pairs(routing_.served(), std::move(*pairs), comm_of(team_));
   }
   if (is_mpis) {
@@ -209,17 +209,17 @@ int await_streams(Job& job, const Operands& operands) {
 
 std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
                                     std::unique_ptr<PairwiseCall>& begun) {
-  const Candidate candidate = look_at(job, call, Form::blocking, operands);
-  if (!candidate.comm || is_too_brief(job, call, candidate)) return std::nullopt;
+  const Candidate candidate = candidate_or_leave(job, call, Form::blocking, operands);
+  if (!candidate.comm || leave_if_brief(job, call, candidate)) return std::nullopt;
   Team& team = team_of(job, candidate, Form::blocking);
-  if (is_left_to_mpi(job, call, operands, candidate, team)) return std::nullopt;
+  if (leave_if_short(job, call, operands, candidate, team)) return std::nullopt;
   if (call.has_own_counts) {
     if (const int code = await_streams(job, operands); code != MPI_SUCCESS) return code;
   } else if (operands.order() && operands.order()->has_stream()) {
     return serve_in_stream(job, call, operands, candidate, team);
   }
   const auto begin_pairs = [&](const Served& served) {
-    auto pairs = long_pairs(job, call, team, operands);
+    auto pairs = long_pairs_or_leave(job, call, team, operands);
     if (!pairs) return;
     begun = std::make_unique<PairwiseCall>(job, call, operands, candidate.comm, team, served,
                                            std::move(*pairs));
@@ -262,7 +262,7 @@ std::optional<PairsToBegin> find_pairs(Job& job, const Collective& call, const C
     if (routing.server() == Server::both) served = routing.served();
   }
   if (!served) return std::nullopt;
-  auto pairs = long_pairs(job, call, team, operands);
+  auto pairs = long_pairs_or_leave(job, call, team, operands);
   if (!pairs) return std::nullopt;
   return PairsToBegin{std::move(*pairs), *served};
 }
@@ -287,7 +287,7 @@ std::optional<int> make_collective(Job& job, const Collective& call, const Candi
   if (routing.server() == Server::failed) return candidate.comm->raise(routing.failure());
   std::optional<LongPairs> pairs;
   if (routing.server() == Server::both) {
-    pairs = long_pairs(job, call, team, kept->operands());
+    pairs = long_pairs_or_leave(job, call, team, kept->operands());
     if (!pairs) return std::nullopt;
   }
   auto made = std::make_shared<PersistentCall>(job, call, candidate, team, std::move(kept),

@@ -27,13 +27,14 @@ int await_streams(Job& job, const Operands& operands);
 std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
                                     std::unique_ptr<PairwiseCall>& pairs);
 
-/// Begins a non-blocking call, of which look_at() says that members decide later who serves it:
-/// waits for no other rank. `request` completes when it is over. Returns an error code of MPI's.
+/// Begins a non-blocking call, of which candidate_or_leave() says that members decide later who
+/// serves it: waits for no other rank. `request` completes when it is over. Returns an error code
+/// of MPI's.
 int begin_collective(Job& job, const Collective& call, const Candidate& candidate,
                      std::unique_ptr<KeptCall> kept, MPI_Request* request);
 
-/// Of a non-blocking call that look_at() leaves to be decided at once, pair by pair: the long pairs
-/// of this rank, and what their blocks need. Waits for no other rank.
+/// Of a non-blocking call that is decided at once, pair by pair: the long pairs of this rank, and
+/// what their blocks need. Waits for no other rank.
 struct PairsToBegin {
   LongPairs pairs;
   Served served;

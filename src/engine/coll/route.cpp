@@ -64,7 +64,7 @@ std::optional<Served> decide_now(Job& job, const Collective& call, const Operand
   return Served{AlgorithmId::pairs, team.order().next_tag(), LongPairs::method(schedule_op(call))};
 }
 
-bool is_too_brief(Job& job, const Collective& call, const Candidate& candidate) {
+bool leave_if_brief(Job& job, const Collective& call, const Candidate& candidate) {
   constexpr unsigned few = 32;
   mpi::CommInfo& comm = *candidate.comm;
   if (!candidate.is_brief || comm.comm == MPI_COMM_WORLD || comm.attached()) return false;
@@ -73,7 +73,7 @@ bool is_too_brief(Job& job, const Collective& call, const Candidate& candidate) 
   return true;
 }
 
-bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,
+bool leave_if_short(Job& job, const Collective& call, const Operands& operands,
                     const Candidate& candidate, Team& team) {
   if (!candidate.is_short || candidate.may_compress || candidate.is_reproducible) return false;
   if (!team.order().is_settled() || !team.is_ready() || !team.order().is_idle()) return false;

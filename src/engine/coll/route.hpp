@@ -86,8 +86,9 @@ bool may_pay(const Job& job, const Team& team, const Spec& spec);
 /// Why MPI serves all such calls, where neither codecs pay nor links between GPUs serve any.
 const char* why_never(const Job& job, const Collective& call);
 
-/// Local: no other rank is asked, and nothing begins. Counts a call that MPI serves.
-Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);
+/// A call as a candidate. One that MPI serves is counted with the reason, and the candidate has no
+/// communicator. Local: no other rank is asked, and nothing begins.
+Candidate candidate_or_leave(Job& job, const Collective& call, Form form, const Operands& operands);
 
 /// The team of such a call's communicator, whose making begins where it has none. A call that
 /// may wait makes it by calls that do.
@@ -99,14 +100,14 @@ bool may_decide_now(const Candidate& candidate, Team& team);
 std::optional<Served> decide_now(Job& job, const Collective& call, const Operands& operands,
                                  Team& team);
 
-/// Is it one of the first short sums on a communicator that has no team? To make one takes a
-/// communicator of MPI's, of which there are some two thousand: a program may have as many for a
-/// few sums each. Then this counts it, as all members do, and MPI serves it.
-bool is_too_brief(Job& job, const Collective& call, const Candidate& candidate);
+/// Leaves the first short sums on a communicator that has no team to MPI, and counts them, as all
+/// members do; returns whether it did. To make a team takes a communicator of MPI's, of which there
+/// are some two thousand: a program may have as many for a few sums each.
+bool leave_if_brief(Job& job, const Collective& call, const Candidate& candidate);
 
-/// Is it a short one that MPI serves, as all members know without taking a turn? Then this counts
-/// it.
-bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,
+/// Leaves a short call to MPI, and counts it, where all members know without taking a turn that MPI
+/// serves it; returns whether it did.
+bool leave_if_short(Job& job, const Collective& call, const Operands& operands,
                     const Candidate& candidate, Team& team);
 
 /// Deciding who serves a call, after all calls before it. It takes other ranks where they tell each
