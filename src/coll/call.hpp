@@ -2,7 +2,7 @@
 //
 // Each member chooses an algorithm by itself, and all have to choose alike. AgreedCall is all that
 // a choice may look at: arguments that are equal on every member, facts of the team, and words that
-// members have told each other of this call. A buffer, a rank, a clock or a learned cost is a
+// members have exchanged for this call. A buffer, a rank, a clock or a learned cost is a
 // member's own, and has no place here.
 #pragma once
 
@@ -70,7 +70,7 @@ struct AgreedCall {
   std::optional<ReductionShape> reduction = {};  ///< of one that mpress serves
   Numbers result_counts = {};  ///< of MPI_Reduce_scatter: the items that each rank gets
 
-  // Words that members have told each other:
+  // Words that members have exchanged:
   Codec codec = Codec::none;   ///< of their specs; `automatic`, where those differ
   bool encodes = false;        ///< all of it may be encoded, and goes as blocks wherever it lies
   bool encodes_pairs = false;  ///< the same pair by pair

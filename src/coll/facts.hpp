@@ -12,12 +12,12 @@ enum class Fact : unsigned char {
   settings,      ///< a hash; where it differs, the team is refused
   hints,         ///< the same of the communicator's hints, without the codec
   codec_hint,    ///< the same of that; then its reductions are errors
-  reproducible,  ///< its reductions have the same bits in any order of what is brought
+  reproducible,  ///< its reductions have the same bits in any order of the contributions
   wants,         ///< 0: refuses
   may_see_gpus,  ///< there is a driver
   gpu_aware,
   has_hook,          ///< MPI calls mpress while it blocks
-  gets_on,           ///< what is under way proceeds while MPI blocks: by that hook, or a thread
+  proceeds,          ///< what is under way proceeds while MPI blocks: by that hook, or a thread
   has_thread,        ///< a progress thread
   duplicates,        ///< it may make teams by MPI_Comm_idup
   hides_duplicates,  ///< the program's copy callbacks are not called for private ones

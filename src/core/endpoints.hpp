@@ -21,7 +21,7 @@ class Endpoint {
 
   bool is_on_this_host() const { return peer_ == policy::Peer::same_host; }
 
-  /// The first link that might bring blocks from devices there, now or once both have connected.
+  /// The first link that might carry blocks from devices there, now or once both have connected.
   link::Kind nearest() const { return links_.nearest(rank_); }
 
   /// The path of a message of `bytes` bytes in memory of `device`, as the policy sees it: the first

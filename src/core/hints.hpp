@@ -44,7 +44,7 @@ class CommHints {
   Spec codec(const Spec& fallback) const;
 
   /// Members have announced which codec they gave: all the same?
-  enum class Shared : unsigned char { untold, same, different };
+  enum class Shared : unsigned char { unknown, same, different };
   Shared shared_codec() const { return shared_codec_.load(std::memory_order_relaxed); }
   void set_shared_codec(Shared shared) { shared_codec_.store(shared, std::memory_order_relaxed); }
 
@@ -65,7 +65,7 @@ class CommHints {
   mutable std::mutex mutex_;
   Hints hints_;
   std::atomic<bool> has_codec_{false};
-  std::atomic<Shared> shared_codec_{Shared::untold};
+  std::atomic<Shared> shared_codec_{Shared::unknown};
   std::atomic<std::size_t> threshold_{unset};
   std::atomic<std::size_t> chunk_{unset};
   std::atomic<int> reproducible_{-1};  ///< below 0: not set

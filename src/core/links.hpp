@@ -93,7 +93,7 @@ class Links {
     return link::Kind::channel;
   }
 
-  /// The first that might bring blocks to a rank, now or once both have connected. Costs a few
+  /// The first that might carry blocks to a rank, now or once both have connected. Costs a few
   /// nanoseconds, as does the next one.
   link::Kind nearest(int rank) const {
     return first([rank](const link::Link& link) { return link.may_reach(rank); });

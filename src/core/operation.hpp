@@ -24,7 +24,7 @@ class Operation {
   /// to that. Not called again once it returned true.
   virtual bool advance() = 0;
 
-  /// Must somebody call advance() for the other ranks to get on? No, where a device publishes what
+  /// Must somebody call advance() for the other ranks to proceed? No, where a device publishes what
   /// is left by itself. Before a call blocks where mpress does not advance, it advances those
   /// operations until none needs the host.
   virtual bool needs_host() const { return true; }

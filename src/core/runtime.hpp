@@ -30,7 +30,7 @@ struct Runtime {
   /// The process runs with these, beside its configuration.
   struct {
     std::string mpi;           ///< name and number of the MPI: mpi_name()
-    bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own
+    bool takes_specs = false;  ///< calls of mpress's own interface may name codecs of their own
   } surroundings;
   bool gpu_aware = false;   ///< MPI takes memory of devices
   bool raw_by_link = true;  ///< links have what is not encoded, too, whatever MPI could

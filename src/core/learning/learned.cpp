@@ -22,7 +22,7 @@ namespace {
 constexpr const char* first_line = "mpress learned 1";
 constexpr std::size_t most_lines = 64;
 
-/// Beside the default profile, so that machines that share a home have one each.
+/// Beside the default profile, so that machines that share a home directory have one each.
 std::string path_of(const Runtime& runtime) {
   if (runtime.config.profile == "off" || runtime.pacer.active()) return {};
   const std::string profile = default_profile_path();

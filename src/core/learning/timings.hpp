@@ -24,7 +24,7 @@ class Timings {
   /// null.
   void open(link::Sheet* sheet);
 
-  /// May receives of up to so many bytes bring one?
+  /// May a receive of up to so many bytes be timed?
   bool may_come(std::size_t bytes) const {
     return is_open_ && bytes >= policy::LinkModel::least_timed_bytes;
   }

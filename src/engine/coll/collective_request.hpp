@@ -44,7 +44,7 @@ class CollectiveRequest : public Request {
   /// Gives the program, or its persistent request, what completes when this is over.
   void open(MPI_Request* request) { open_.open_empty(request); }
 
-  /// Begins, and drives home what needs this process: the program may compute for long now.
+  /// Begins, and flushes what needs this process: the program may compute for long now.
   void begin();
 
   /// It has failed; what others need of it goes on.

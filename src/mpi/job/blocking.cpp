@@ -13,7 +13,7 @@ bool poll() {
 
 }  // namespace
 
-void drive_home(Job& job) {
+void flush_operations(Job& job) {
   if (job.progress.is_threaded()) return;
   job.progress.flush();
   if (job.progress.may_run_in_hook()) mpi::add_progress_hook(poll);

@@ -108,7 +108,7 @@ bool wants_threads();
 void start_job(bool at_init);
 
 /// The same for a program that calls mpress's own interface, where mpress is not at work yet; all
-/// ranks of MPI_COMM_WORLD do this now. They agree on an identity where none is told.
+/// ranks of MPI_COMM_WORLD do this now. They agree on an identity where the launcher gives none.
 void start_job_together();
 
 /// Before a collective call that does not block goes on by itself: starts the progress thread,
@@ -134,7 +134,7 @@ void note_session();
 
 /// The job, where mpress is at work; null where calls are to be left alone. A program whose MPI
 /// was started behind mpress's back is joined at its first message. It is the process's, as a
-/// process has one MPI and one rank of it, and not all calls bring a handle to find a job by.
+/// process has one MPI and one rank of it, and not all calls have a handle to find a job by.
 inline Job* active_job() {
   switch (Job::instance_->state_.load(std::memory_order_acquire)) {
     case Job::State::active: return &*Job::instance_;

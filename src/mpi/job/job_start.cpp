@@ -1,4 +1,5 @@
-// How mpress starts in a process: what all ranks tell each other in MPI_Init, and measure.
+// How mpress starts in a process: the facts that all ranks exchange in MPI_Init, and the links that
+// they measure.
 
 #include <dlfcn.h>
 #include <sys/random.h>
@@ -151,7 +152,7 @@ bool calls_are_seen(const Job& job, bool at_init) {
   if (at_init) {
     mpi::calls().Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   } else if (!call.empty()) {
-    // The others cannot be told, and would send frames that this rank takes for data.
+    // Nothing informs the others, which would send frames that this rank takes for data.
     mpi::fatal(problem + ", and other ranks may compress already: run it with MPRESS_DISABLE=1");
   }
   if (first == job.rank) trace::say("off: " + problem);
@@ -216,7 +217,7 @@ std::size_t least_framed(const Job& job, std::size_t least_chunk) {
   return std::min({least, least_by_links(job), are_cut ? 2 * least_chunk : least});
 }
 
-/// What the members of a communicator tell each other when it gets a team.
+/// The facts of this rank that members of a communicator exchange when it gets a team.
 Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
   Facts facts;
   facts[Fact::least_chunk] = Chunks::least_chunk(chunk_bytes, device_chunks);
@@ -244,7 +245,7 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   facts[Fact::may_see_gpus] = gpu::in_use() || gpu::may_come();
   facts[Fact::gpu_aware] = job.gpu_aware;
   facts[Fact::has_hook] = mpi::has_progress_hook();
-  facts[Fact::gets_on] =
+  facts[Fact::proceeds] =
       job.config.progress_thread || hook_runs_messages(job) || may_start_thread(job);
   facts[Fact::has_thread] = job.config.progress_thread;
   facts[Fact::duplicates] = may_duplicate(job);
@@ -269,19 +270,19 @@ void start_progress_thread(Job& job) {
   }
 }
 
-/// All ranks tell each other what each can and wants.
-const Team* tell_facts(Job& job, const Tuning& tuning) {
+/// Exchanges the facts of all ranks by making the team of MPI_COMM_WORLD.
+const Team* exchange_facts(Job& job, const Tuning& tuning) {
   job.peek.open(job.threaded);
   const std::size_t chunk_bytes = job.peek.is_possible() ? job.config.chunk : 0;
   job.teams.open(job.nonce, facts_of(job, chunk_bytes, tuning.costs.device_chunks));
   const Team* const world = job.teams.world().get();
-  const bool is_told = world && world->facts().is_true_for_any(Fact::wants);
+  const bool has_facts = world && world->facts().is_true_for_any(Fact::wants);
   // Ranks with other settings have to find the same: that MPI serves a call.
   job.config.reproducible = world && world->facts().is_true_for_any(Fact::reproducible);
   job.teams.set_reproducible(job.config.reproducible);
-  job.gets_frames = !is_told || world->facts().is_true_for_any(Fact::sends_frames);
+  job.gets_frames = !has_facts || world->facts().is_true_for_any(Fact::sends_frames);
   job.gets_device_chunks = world && world->facts().is_true_for_any(Fact::gpu_aware);
-  if (is_told) {
+  if (has_facts) {
     const bool ever_sends = world->facts().is_true_for_any(Fact::ever_sends_frames);
     job.least_framed_bytes = ever_sends ? world->facts().lowest(Fact::least_framed) : Job::never;
   }
@@ -300,7 +301,7 @@ void allow_collectives(Job& job, const AgreedFacts& facts) {
   job.collectives.reductions = facts.is_true_for_any(Fact::may_see_gpus);
   job.collectives.on_devices =
       job.collectives.reductions && (!facts.is_true_for_any(Fact::gpu_aware) || job.config.force);
-  job.collectives.immediate = facts.is_true_for_all(Fact::gets_on);
+  job.collectives.immediate = facts.is_true_for_all(Fact::proceeds);
   job.collectives.in_hook = hook_runs_messages(job);
   job.collectives.need_thread =
       job.collectives.immediate && !job.config.progress_thread && !job.collectives.in_hook;
@@ -339,7 +340,7 @@ void measure_linked(Job& job) {
 
 /// What all ranks of MPI_COMM_WORLD do in MPI_Init.
 void start_together(Job& job, Tuning& tuning) {
-  const Team* const world = tell_facts(job, tuning);
+  const Team* const world = exchange_facts(job, tuning);
   open_links(job);
   if (job.chunks.is_open()) {
     allow_collectives(job, world->facts());

@@ -194,8 +194,8 @@ Team* Teams::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
     const Shared shared = comm->hints.shared_codec();
     facts[Fact::hints] = hash_of(hints);
     facts[Fact::reproducible] = is_reproducible;
-    const bool is_told = shared != Shared::untold;
-    facts[Fact::codec_hint] = hints.codec && !is_told ? hash_of(hints.codec->text) : 0;
+    const bool is_known = shared != Shared::unknown;
+    facts[Fact::codec_hint] = hints.codec && !is_known ? hash_of(hints.codec->text) : 0;
     made.reset(new CommTeam(*this, comm->comm, comm->world_ranks, facts));
     const bool are_different = shared == Shared::different;
     const bool has_spec = hints.codec && !are_different;

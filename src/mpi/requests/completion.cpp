@@ -23,8 +23,8 @@ int flushed(Job& job, int code) {
   return code;
 }
 
-/// A call of MPI's that may block: what needs the host, which the last look may have begun, is
-/// driven home before.
+/// A call of MPI's that may block. Operations that need the host, which the last look may have
+/// begun, are flushed before.
 template <typename Call, typename... Arguments>
 int call_blocking(Job& job, Call call, Arguments... arguments) {
   before_blocking(job);
