@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/devices.hpp"
-#include "gpu/gpu.hpp"
+#include "gpu/queue.hpp"
 
 namespace mpress::engine {
 

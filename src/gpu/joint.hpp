@@ -1,6 +1,6 @@
 // How the kernels of several members share memory for what they combine together
-// (Queue::combine_jointly()): the layout of a member's joint memory, and what of a vector each
-// thread block works at. The same in all processes, whatever their devices.
+// (CollectiveQueue::combine_jointly()): the layout of a member's joint memory, and what of a vector
+// each thread block works at. The same in all processes, whatever their devices.
 //
 // Words: a member brings a vector, which is cut into parts. A part is combined by one member, or by
 // several, each for itself. What is short travels in lines (gpu/lines.hpp): contributions, and,

@@ -1,6 +1,6 @@
 // How the kernels of several members share memory for blocks that they bring each other
-// (Queue::move_jointly()): the layout of a member's joint memory, and what of a block each thread
-// block works at. The same in all processes, whatever their devices.
+// (CollectiveQueue::move_jointly()): the layout of a member's joint memory, and what of a block
+// each thread block works at. The same in all processes, whatever their devices.
 //
 // Each member stores its blocks in the memory of those who get them; who waits for them writes them
 // where they belong. Short ones travel in dense lines (gpu/lines.hpp), of which that memory has

@@ -1,6 +1,6 @@
 // How the kernels of several members share memory for what they add up together row by row, in
-// quanta of szp, or combine as it is (Queue::sum_jointly()): the layout of a member's joint memory,
-// and how rows travel. The same in all processes, whatever their devices.
+// quanta, or combine as it is (CollectiveQueue::sum_jointly()): the layout of a member's joint
+// memory, and how rows travel. The same in all processes, whatever their devices.
 //
 // Words: a member brings a vector, which is cut into parts, one for each member, which adds it up.
 // A part is cut into units, a unit into rows. Contributions to a unit travel to its owner, results

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpu/codec_queue.hpp"
 #include "message/chunk_send.hpp"
 #include "message/message.hpp"
 #include "message/messaging.hpp"
@@ -80,7 +81,7 @@ bool PipelinedSend::plan_by_channel(Elements& elements, const SendCall& call) {
 bool PipelinedSend::plan_by_link(const link::Attributes& about, const Spec& spec,
                                  Elements& elements, const SendCall& call) {
   const bool encodes = cut().encodes();
-  if (header_.chunks() > gpu::Queue::most_pieces && encodes) return false;
+  if (header_.chunks() > gpu::CodecQueue::most_pieces && encodes) return false;
   link::Link& link = messaging_.links.of(about.kind);
   link::Transfer transfer;
   link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
@@ -187,7 +188,8 @@ std::size_t block_chunk_bytes(const Messaging& messaging, const Message& message
       link ? chunk_bytes_by(*link, messaging, message, encodes)
            : lengthened(channel_chunk_bytes(messaging, message), message);
   // A device takes all of them in one launch.
-  const std::size_t least = (message.bytes + gpu::Queue::most_pieces - 1) / gpu::Queue::most_pieces;
+  const std::size_t least =
+      (message.bytes + gpu::CodecQueue::most_pieces - 1) / gpu::CodecQueue::most_pieces;
   return std::min(std::max(chunk_bytes, whole_chunk(least)), message.bytes);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/runtime.hpp"
+#include "gpu/codec_queue.hpp"
 #include "pipeline/decoder.hpp"
 #include "pipeline/rooms.hpp"
 
@@ -72,8 +73,8 @@ class DeviceDecoder final : public Decoder {
     if (!payload) return;
     queue->copy(payload, arrived.data, arrived.bytes);
     piece.is_encoded = true;
-    piece.event =
-        queue->decode(cut_.spec, cut_.type, payload, arrived.bytes, place, cut_.elements(chunk));
+    piece.event = queue->codecs().decode(cut_.spec, cut_.type, payload, arrived.bytes, place,
+                                         cut_.elements(chunk));
   }
 
   /// What join() has collected.
@@ -91,7 +92,7 @@ class DeviceDecoder final : public Decoder {
     } else if (!copies_.empty()) {
       queue->copy_near(copies_);
     }
-    piece.event = queue->decode(cut_.spec, cut_.type, joined_, gpu::Combine::replace);
+    piece.event = queue->codecs().decode(cut_.spec, cut_.type, joined_, gpu::Combine::replace);
     joined_.clear();
     copies_.clear();
     filled_ = 0;
@@ -148,7 +149,7 @@ class DeviceDecoder final : public Decoder {
     if (joined_.empty()) first_joined_ = chunk;
     joined_.push_back(
         {payload, arrived.bytes, elements_ + cut_.offset(chunk), cut_.elements(chunk)});
-    if (joined_.size() == gpu::Queue::most_pieces) launch();
+    if (joined_.size() == gpu::CodecQueue::most_pieces) launch();
   }
 
   /// For the payloads of a queue's next piece of work: it works in order, so what lies there has

@@ -7,6 +7,7 @@
 
 #include "codec/codec.hpp"
 #include "core/runtime.hpp"
+#include "gpu/codec_queue.hpp"
 #include "pipeline/sum_encoder.hpp"
 
 namespace mpress::engine {
@@ -109,7 +110,7 @@ class DeviceSumEncoder final : public Encoder {
       chunk.is_sum = true;
     }
     stride_ = (cut_.room() + 255) / 256 * 256;
-    if (!scratch_ && summands_.size() > gpu::Queue::most_summands) {
+    if (!scratch_ && summands_.size() > gpu::CodecQueue::most_summands) {
       scratch_ = runtime_.devices.take(region_.device, stride_ * chunks_.size());
       if (!scratch_) return false;
     }
@@ -120,12 +121,12 @@ class DeviceSumEncoder final : public Encoder {
   /// Adds the turn's summands, of all chunks in few launches.
   void begin_turn(const Set& set) {
     std::vector<gpu::Summand> summands;
-    summands.reserve(gpu::Queue::most_pieces * gpu::Queue::most_summands);
+    summands.reserve(gpu::CodecQueue::most_pieces * gpu::CodecQueue::most_summands);
     std::vector<gpu::Sum> sums;
     std::vector<Chunk*> of;
     const auto launch = [&] {
       if (sums.empty()) return;
-      gpu::Event event = queue_->add(cut_.spec, cut_.type, sums);
+      gpu::Event event = queue_->codecs().add(cut_.spec, cut_.type, sums);
       for (Chunk* chunk : of) chunk->event = event++;
       summands.clear();
       sums.clear();
@@ -151,7 +152,7 @@ class DeviceSumEncoder final : public Encoder {
                       nullptr,
                       set.turns.end() == summands_.size() ? decoded_to(i) : nullptr});
       of.push_back(&chunk);
-      if (sums.size() == gpu::Queue::most_pieces) launch();
+      if (sums.size() == gpu::CodecQueue::most_pieces) launch();
     }
     launch();
   }
@@ -212,9 +213,9 @@ class DeviceSumEncoder final : public Encoder {
     for (std::size_t k = 0; k < number; ++k) {
       inputs[k] = elements_of(summands_[k], i, chunk, decoded_.data() + k * raw_stride);
     }
-    chunk.event =
-        queue_->combine_in_any_order(gpu::Combine::sum, cut_.type, {inputs, number}, chunk.place,
-                                     cut_.elements(i), codec::grid_of(cut_.spec));
+    chunk.event = queue_->codecs().combine_in_any_order(
+        gpu::Combine::sum, cut_.type, {inputs, number}, chunk.place, cut_.elements(i),
+        codec::grid_of(cut_.spec));
     if (decoded_to_) {
       chunk.event = queue_->copy_near(decoded_to(i), chunk.place, cut_.raw_bytes(i));
     }
@@ -225,8 +226,8 @@ class DeviceSumEncoder final : public Encoder {
   const std::byte* elements_of(const Summand& one, std::uint64_t i, Chunk& chunk, std::byte* room) {
     if (!one.is_payload(i)) return one.elements_of(cut_, i);
     const OpaqueBlock::Chunk payload = one.opaque->chunk(i);
-    chunk.decoding.push_back(
-        queue_->decode(cut_.spec, cut_.type, payload.data, payload.bytes, room, cut_.elements(i)));
+    chunk.decoding.push_back(queue_->codecs().decode(cut_.spec, cut_.type, payload.data,
+                                                     payload.bytes, room, cut_.elements(i)));
     return room;
   }
 

@@ -4,6 +4,7 @@
 
 #include "codec/codec.hpp"
 #include "core/runtime.hpp"
+#include "gpu/codec_queue.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -64,7 +65,7 @@ bool resolve(Runtime& runtime, const Region& region, Spec& spec) {
   }
   const QueueLease queue = runtime.devices.queue(region);
   if (!queue) return false;
-  spec = queue->resolve(spec, region.type, region.data, region.count);
+  spec = queue->codecs().resolve(spec, region.type, region.data, region.count);
   return true;
 }
 

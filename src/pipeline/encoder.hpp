@@ -8,7 +8,7 @@
 
 #include "core/region.hpp"
 #include "core/status.hpp"
-#include "gpu/gpu.hpp"
+#include "gpu/queue.hpp"
 #include "pipeline/chunking.hpp"
 
 namespace mpress::engine {

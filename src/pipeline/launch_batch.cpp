@@ -25,7 +25,7 @@ void Launch::launch() {
   std::vector<Given*> given;
   const auto flush = [&] {
     if (wanted.empty()) return;
-    gpu::Event event = queue_->encode(spec_, type_, wanted, range_);
+    gpu::Event event = queue_->codecs().encode(spec_, type_, wanted, range_);
     for (Given* const one : given) one->event = event++;
     wanted.clear();
     given.clear();
@@ -35,7 +35,7 @@ void Launch::launch() {
     if (one.is_withdrawn) continue;
     wanted.push_back(one.piece);
     given.push_back(&one);
-    if (wanted.size() == gpu::Queue::most_pieces) flush();
+    if (wanted.size() == gpu::CodecQueue::most_pieces) flush();
   }
   flush();
 }

@@ -11,7 +11,7 @@
 #include "codec/range_of.hpp"
 #include "codec/spec.hpp"
 #include "core/devices.hpp"
-#include "gpu/gpu.hpp"
+#include "gpu/codec_queue.hpp"
 
 namespace mpress::engine {
 
@@ -22,7 +22,7 @@ struct Runtime;
 class Launch {
  public:
   /// A relative bound is of the range that `range` names, of RangeOf::call that of all pieces,
-  /// which are at most Queue::most_pieces then.
+  /// which are at most CodecQueue::most_pieces then.
   Launch(QueueLease queue, const Spec& spec, ElementType type, codec::RangeOf range)
       : queue_(std::move(queue)), spec_(spec), type_(type), range_(range) {}
   Launch(const Launch&) = delete;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/runtime.hpp"
+#include "gpu/codec_queue.hpp"
 #include "pipeline/encoder.hpp"
 
 namespace mpress::engine {
@@ -79,8 +80,8 @@ class StagingEncoder final : public Encoder {
     if (!cut_.encodes()) return;
     for (; encoded_ < work_.size() && encoded_ < made_ + payloads_.size(); ++encoded_) {
       work_[encoded_].encoding_ns = trace::timeline.now();
-      work_[encoded_].encoded = encoding_->encode(cut_.spec, cut_.type, work_[encoded_].from,
-                                                  cut_.elements(encoded_), payload(encoded_));
+      work_[encoded_].encoded = encoding_->codecs().encode(
+          cut_.spec, cut_.type, work_[encoded_].from, cut_.elements(encoded_), payload(encoded_));
     }
   }
 

@@ -13,6 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "gpu/codec_queue.hpp"
+#include "gpu/collective_queue.hpp"
+#include "gpu/queue.hpp"
 #include "memory.hpp"
 
 namespace mpress::simulated {
@@ -65,12 +68,14 @@ struct SumLeftOff {
   std::size_t added_up = 0;  ///< units of the own part
 };
 
-class Queue final : public gpu::Queue {
+class Queue final : public gpu::Queue, public gpu::CodecQueue, public gpu::CollectiveQueue {
  public:
   /// `is_programs`: of the program's default stream, which no failure of the device concerns.
   Queue(int device, gpu::Priority priority, bool is_programs = false);
   ~Queue() override;
 
+  gpu::CodecQueue& codecs() override { return *this; }
+  gpu::CollectiveQueue& collectives() override { return *this; }
   using gpu::Queue::copy;
   gpu::Event copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
   gpu::Event copy_ahead(void* to, const void* from, std::size_t bytes,
@@ -86,10 +91,10 @@ class Queue final : public gpu::Queue {
                std::size_t count) override;
   gpu::Event extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
                     std::uint32_t sequence) override;
-  using gpu::Queue::encode;
+  using gpu::CodecQueue::encode;
   gpu::Event encode(const Spec& spec, ElementType type, std::span<const gpu::Piece> pieces,
                     gpu::RangeOf range, std::span<const Extent> extents) override;
-  using gpu::Queue::decode;
+  using gpu::CodecQueue::decode;
   gpu::Event decode(const Spec& spec, ElementType type, std::span<const gpu::Incoming> payloads,
                     gpu::Combine how) override;
   gpu::Event add(const Spec& spec, ElementType type, std::span<const gpu::Sum> sums) override;

@@ -14,13 +14,13 @@
 namespace mpress::simulated {
 namespace {
 
-struct Codecs {
+struct CodecCalls {
   std::atomic<std::size_t> encoded{0}, measured{0};  ///< calls
   std::atomic<const int*> holding_decoders{nullptr};
 };
 
-Codecs& codecs() {
-  static OfMembers<Codecs> all;
+CodecCalls& codec_calls() {
+  static OfMembers<CodecCalls> all;
   return all.own();
 }
 
@@ -34,8 +34,8 @@ void check_codec(const Spec& spec, const void* payload, ElementType type, const 
 
 }  // namespace
 
-std::size_t encode_calls() { return codecs().encoded; }
-std::size_t range_calls() { return codecs().measured; }
+std::size_t encode_calls() { return codec_calls().encoded; }
+std::size_t range_calls() { return codec_calls().measured; }
 
 /// `report` may be null.
 void Queue::prepare(gpu::Report* report) {
@@ -61,7 +61,7 @@ gpu::Event Queue::extent(ElementType type, const void* elements, std::size_t cou
   const Call call(calls_);
   Memory::instance().check(device_, elements, count * element_size(type));
   check_reached(extent, sizeof *extent);
-  ++codecs().measured;
+  ++codec_calls().measured;
   use_thread();  // it is done although no host looks
   const auto work = [=, this, before = given_]() -> std::optional<gpu::Outcome> {
     const Extent found =
@@ -79,7 +79,7 @@ gpu::Event Queue::extent(ElementType type, const void* elements, std::size_t cou
 gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu::Piece> pieces,
                          gpu::RangeOf range, std::span<const Extent> extents) {
   const Call call(calls_);
-  ++codecs().encoded;
+  ++codec_calls().encoded;
   if (pieces.empty() || pieces.size() > most_pieces) fault("%zu pieces to encode", pieces.size());
   for (const gpu::Piece& piece : pieces) {
     check_codec(spec, piece.payload, type, piece.elements);
@@ -142,7 +142,7 @@ std::size_t size_of(std::size_t bytes, const gpu::Report* report, codec::Status&
   return report->bytes;
 }
 
-void hold_decoders(const int* flag) { codecs().holding_decoders = flag; }
+void hold_decoders(const int* flag) { codec_calls().holding_decoders = flag; }
 
 gpu::Event Queue::decode(const Spec& spec, ElementType type,
                          std::span<const gpu::Incoming> payloads, gpu::Combine how) {
@@ -150,7 +150,7 @@ gpu::Event Queue::decode(const Spec& spec, ElementType type,
   if (payloads.empty() || payloads.size() > most_pieces) {
     fault("%zu payloads to decode", payloads.size());
   }
-  if (const int* const flag = codecs().holding_decoders) {
+  if (const int* const flag = codec_calls().holding_decoders) {
     use_thread();
     give_wait(flag);
   }

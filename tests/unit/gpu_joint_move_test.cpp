@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "gpu/collective_queue.hpp"
 #include "gpu/joint_move.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "gpu_memory.hpp"
@@ -131,8 +132,9 @@ class Members {
           {out_[i]->data + (is_shared ? 0 : other * pitch()) + skew, lengths[i][other]});
       receives.push_back({in_[i]->data + other * pitch() + skew, lengths[other][i]});
     }
-    return queues_[i]->move_jointly({at_, rooms_, how == How::in_lines, has_lines_, is_shared, i,
-                                     call_, sends, receives, again, &undone(i)});
+    return queues_[i]->collectives().move_jointly({at_, rooms_, how == How::in_lines, has_lines_,
+                                                   is_shared, i, call_, sends, receives, again,
+                                                   &undone(i)});
   }
 
   static constexpr std::size_t most_skip = 1 << 16;

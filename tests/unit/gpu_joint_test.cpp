@@ -17,6 +17,7 @@
 
 #include "check.hpp"
 #include "codec/combine.hpp"
+#include "gpu/collective_queue.hpp"
 #include "gpu/joint.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "gpu_memory.hpp"
@@ -24,7 +25,7 @@
 #include "queues.hpp"
 
 using namespace mpress;
-using gpu::Combine;
+using codec::Combine;
 using gpu::Joint;
 using gpu::Place;
 
@@ -112,7 +113,7 @@ class Members : public JointMembers {
                       out(i, one, sizeof(T)),
                       again,
                       &undone(i)};
-    return queues_[i]->combine_jointly(one.how, type_of<T>, given);
+    return queues_[i]->collectives().combine_jointly(one.how, type_of<T>, given);
   }
 
   const bool has_long_lines_;

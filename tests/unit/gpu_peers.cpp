@@ -15,6 +15,7 @@
 
 #include "check.hpp"
 #include "codec/codec.hpp"
+#include "gpu/codec_queue.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "processes.hpp"
 #include "queues.hpp"
@@ -64,8 +65,8 @@ void owner(const Line& line) {
   put(*queue, small, noise(odd, 2).data(), odd);
   put(*queue, other_small, noise(odd, 3).data(), odd);
   Outcome outcome;
-  const Event encoded =
-      queue->encode(codec_of_payload(), ElementType::f64, elements, count, large + payload_at);
+  const Event encoded = queue->codecs().encode(codec_of_payload(), ElementType::f64, elements,
+                                               count, large + payload_at);
   CHECK(finish(*queue, encoded, &outcome) == State::done);
 
   Sent sent{};
@@ -115,8 +116,8 @@ void opener(const Line& line, int device) {
   CHECK(std::memcmp(pinned, noise(odd, 3).data(), odd) == 0);
 
   Outcome outcome{0, codec::Status::corrupt};
-  const Event decoded = queue->decode(codec_of_payload(), ElementType::f64, large + payload_at,
-                                      sent.payload_bytes, own, count);
+  const Event decoded = queue->codecs().decode(codec_of_payload(), ElementType::f64,
+                                               large + payload_at, sent.payload_bytes, own, count);
   CHECK(finish(*queue, decoded, &outcome) == State::done && outcome.status == codec::Status::ok);
   const std::vector<double> field = wave<double>(count);
   CHECK(std::memcmp(bytes_of(*queue, own, count * 8).data(), field.data(), count * 8) == 0);
@@ -125,8 +126,8 @@ void opener(const Line& line, int device) {
   line.wait();
   CHECK(bytes_of(*queue, small, odd) == noise(odd, 4));  // what its owner writes later is seen
   put(*queue, other_small, noise(odd, 6).data(), odd);
-  const Event encoded =
-      queue->encode(codec_of_payload(), ElementType::f64, own, count / 2, large + payload_at);
+  const Event encoded = queue->codecs().encode(codec_of_payload(), ElementType::f64, own, count / 2,
+                                               large + payload_at);
   CHECK(finish(*queue, encoded, &outcome) == State::done && outcome.status == codec::Status::ok);
   for (void* memory : {large, small, other_small}) all.close(device, memory);
   line.tell();
@@ -181,7 +182,7 @@ void publisher(const Line& line, Board& board) {
     put(*queue, elements, field.data(), count * 8);
     queue->wait(&board.read, round - 1);
     const gpu::Piece piece{elements, count, payload, round == 1 ? &board.report : nullptr};
-    encoded = queue->encode(codec_of_payload(), ElementType::f64, {&piece, 1});
+    encoded = queue->codecs().encode(codec_of_payload(), ElementType::f64, {&piece, 1});
     queue->write(&board.written, round);
   }
   queue->drain();
@@ -216,8 +217,8 @@ void subscriber(const Line& line, Board& board, int device) {
       queue->wait(&board.written, round);
     }
     queue->copy(copy, payload, bytes);
-    const Event decoded = queue->decode(codec_of_payload(), ElementType::f64, copy, bytes,
-                                        elements + (round - 1) * count * 8, count);
+    const Event decoded = queue->codecs().decode(codec_of_payload(), ElementType::f64, copy, bytes,
+                                                 elements + (round - 1) * count * 8, count);
     queue->write(&board.read, round);
     if (round % 2 != 0) continue;
     Outcome outcome{0, codec::Status::corrupt};

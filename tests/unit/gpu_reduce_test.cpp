@@ -18,6 +18,7 @@
 #include "check.hpp"
 #include "codec/codec.hpp"
 #include "codec/szp/format.hpp"
+#include "gpu/codec_queue.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "gpu_memory.hpp"
 #include "program_stream.hpp"
@@ -91,7 +92,7 @@ void decodes(const char* text) {
       codec::decode(spec, type_of<T>, payload.data(), payload.size(), have.data(), counts[i], how);
       expected.push_back(have);
     }
-    const Event first = queue->decode(spec, type_of<T>, incoming, how);
+    const Event first = queue->codecs().decode(spec, type_of<T>, incoming, how);
     for (std::size_t i = counts.size(); i-- > 0;) {
       Outcome outcome{1, codec::Status::ok};
       CHECK(finish(*queue, first + i, &outcome) == State::done);
@@ -107,8 +108,8 @@ void decodes(const char* text) {
   reports[0] = {0, codec::Status::inexact, 1};
   const Incoming none{payloads.data, step, elements.data, counts[0], &reports[0]};
   Outcome outcome;
-  CHECK(finish(*queue, queue->decode(spec, type_of<T>, {&none, 1}, Combine::sum), &outcome) ==
-        State::done);
+  CHECK(finish(*queue, queue->codecs().decode(spec, type_of<T>, {&none, 1}, Combine::sum),
+               &outcome) == State::done);
   CHECK(outcome.status != codec::Status::ok);
 }
 
@@ -119,7 +120,8 @@ void arrays() {
   constexpr std::size_t count = 5003;
   const std::unique_ptr<Queue> queue = open_queue();
   const std::size_t stride = aligned(count * sizeof(T));
-  for (const std::size_t number : {std::size_t{1}, std::size_t{5}, Queue::most_inputs + 44}) {
+  for (const std::size_t number :
+       {std::size_t{1}, std::size_t{5}, gpu::CodecQueue::most_inputs + 44}) {
     const Block memory(Place::device, stride * number);
     const Block out(Place::device, stride);
     const Block list(Place::pinned, number * sizeof(const void*));
@@ -146,11 +148,11 @@ void arrays() {
       for (const double grid : {0.0, 1e-3}) {
         if (grid > 0 && how != Combine::sum) continue;
         codec::combine_in_any_order(how, type_of<T>, on_host, expected.data(), count, grid);
-        check(
-            queue->combine_in_any_order(how, type_of<T>, {inputs, number}, out.data, count, grid));
+        check(queue->codecs().combine_in_any_order(how, type_of<T>, {inputs, number}, out.data,
+                                                   count, grid));
       }
     }
-    if (number > Queue::most_inputs) continue;
+    if (number > gpu::CodecQueue::most_inputs) continue;
     for (std::size_t k = 0; k < number; ++k) {
       rows[k] = scaled<T>(count, 1 + 0.01 * static_cast<double>(k));
       on_host[k] = rows[k].data();
@@ -158,7 +160,7 @@ void arrays() {
     }
     for (const Combine how : {Combine::sum, Combine::prod}) {
       codec::combine_all(how, type_of<T>, on_host, expected.data(), count);
-      check(queue->combine(how, type_of<T>, {inputs, number}, out.data, count, false));
+      check(queue->codecs().combine(how, type_of<T>, {inputs, number}, out.data, count, false));
     }
   }
 }
@@ -192,7 +194,7 @@ void sums() {
     reports[pairs + i] = {two.size(), codec::Status::ok, 1};
     const bool reported = i % 2 == 0;
     // The second comes once, twice, … up to as often as there is room.
-    const std::size_t times = 1 + i % (Queue::most_summands - 1);
+    const std::size_t times = 1 + i % (gpu::CodecQueue::most_summands - 1);
     const gpu::Summand first_one{a.data + i * step, reported ? step : one.size(),
                                  reported ? &reports[i] : nullptr};
     const gpu::Summand second{b.data + i * step, reported ? step : two.size(),
@@ -211,7 +213,7 @@ void sums() {
   }
   CHECK(statuses[0] == codec::Status::ok && statuses[inexact] == codec::Status::inexact);
   CHECK(statuses[mismatched] == codec::Status::mismatched);
-  const Event first = queue->add(spec, type_of<T>, given);
+  const Event first = queue->codecs().add(spec, type_of<T>, given);
   for (std::size_t i = 0; i < pairs; ++i) {
     Outcome outcome{1, codec::Status::corrupt};
     CHECK(finish(*queue, first + i, &outcome) == State::done);
@@ -253,7 +255,7 @@ void ranges() {
     put(*queue, blocks[i]->data, parts[i].data(), bytes);
     const auto sequence = static_cast<std::uint32_t>(i) + 5;
     const Event event =
-        queue->extent(type, blocks[i]->data, parts[i].size(), &extents[i], sequence);
+        queue->codecs().extent(type, blocks[i]->data, parts[i].size(), &extents[i], sequence);
     while (load(extents[i].sequence) != sequence) std::this_thread::yield();
     const codec::Range own = codec::finite_range(type, parts[i].data(), parts[i].size());
     CHECK(same(extents[i], own));
@@ -268,8 +270,8 @@ void ranges() {
   // Elements at any address; memory that the host alone knows.
   const Block pinned(Place::pinned, sizeof(Extent));
   auto* const there = new (pinned.data) Extent;
-  CHECK(finish(*queue, queue->extent(type, blocks[0]->data + sizeof(T), 70001, there, 1)) ==
-        State::done);
+  CHECK(finish(*queue, queue->codecs().extent(type, blocks[0]->data + sizeof(T), 70001, there,
+                                              1)) == State::done);
   CHECK(same(*there, codec::finite_range(type, &parts[0][1], 70001)));
 
   const Spec spec = parsed("szp:rel=1e-4");
@@ -286,7 +288,7 @@ void ranges() {
     const gpu::Piece pieces[] = {
         {blocks[part]->data, half, payload.data},
         {blocks[part]->data + half * sizeof(T), half, payload.data + room}};
-    const Event event = queue->encode(spec, type, pieces, given);
+    const Event event = queue->codecs().encode(spec, type, pieces, given);
     Outcome outcome;
     for (int i = 0; i < 2; ++i) {
       const std::vector<std::byte>& want = i == 0 ? expected : rest;
@@ -305,9 +307,9 @@ void ranges() {
   queue->wait(&extents[0].sequence, 100);
   extents[0].min = extents[0].max = 0;
   const gpu::Piece piece{blocks[0]->data, 50000, payload.data};
-  const Event waiting = queue->encode(spec, type, {&piece, 1}, {extents, parts.size()});
+  const Event waiting = queue->codecs().encode(spec, type, {&piece, 1}, {extents, parts.size()});
   CHECK(queue->query(waiting) == State::pending);
-  other->extent(type, blocks[0]->data, 100000, &extents[0], 100);
+  other->codecs().extent(type, blocks[0]->data, 100000, &extents[0], 100);
   Outcome outcome;
   CHECK(finish(*queue, waiting, &outcome) == State::done);
   const Spec resolved = codec::resolve(spec, type, nullptr, 0, all);
@@ -336,7 +338,7 @@ void own_ranges() {
     pieces.push_back({elements.back()->data, part.size(), payloads.back()->data});
   }
   for (int round = 0; round < 2; ++round) {  // workspaces are left as they were
-    const Event first = queue->encode(spec, type, pieces, gpu::RangeOf::segment);
+    const Event first = queue->codecs().encode(spec, type, pieces, gpu::RangeOf::segment);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const Spec resolved = codec::resolve(spec, type, parts[i].data(), parts[i].size());
       const std::vector<std::byte> expected = encoded(resolved, parts[i].data(), parts[i].size());

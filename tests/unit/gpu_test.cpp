@@ -20,6 +20,7 @@
 
 #include "check.hpp"
 #include "codec/codec.hpp"
+#include "gpu/codec_queue.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "gpu_memory.hpp"
 #include "gpu_peers.hpp"
@@ -175,13 +176,14 @@ void codecs(const char* text) {
     const Block elements(Place::device, bytes + 1), payload(Place::device, room);
     const Block decoded(Place::device, bytes + 1);
     put(*queue, elements.data, field.data(), bytes);
-    const Spec resolved = queue->resolve(spec, type, elements.data, count);
+    const Spec resolved = queue->codecs().resolve(spec, type, elements.data, count);
     CHECK(resolved.bound != Bound::rel);
     std::vector<std::byte> expected(room);
     expected.resize(codec::encode(spec, type, field.data(), count, expected.data()));
 
     Outcome outcome{1, codec::Status::corrupt};
-    const Event encoded = queue->encode(resolved, type, elements.data, count, payload.data);
+    const Event encoded =
+        queue->codecs().encode(resolved, type, elements.data, count, payload.data);
     CHECK(finish(*queue, encoded, &outcome) == State::done);
     CHECK(outcome.status == codec::Status::ok && outcome.bytes == expected.size());
     CHECK(bytes_of(*queue, payload.data, outcome.bytes) == expected);
@@ -192,14 +194,14 @@ void codecs(const char* text) {
     CHECK(codec::decode(spec, type, expected.data(), expected.size(), values.data(), count) ==
           codec::Status::ok);
     const Event event =
-        queue->decode(resolved, type, payload.data, expected.size(), decoded.data, count);
+        queue->codecs().decode(resolved, type, payload.data, expected.size(), decoded.data, count);
     CHECK(finish(*queue, event, &outcome) == State::done && outcome.status == codec::Status::ok);
     const std::vector<std::byte> result = bytes_of(*queue, decoded.data, bytes);
     CHECK(std::equal(result.begin(), result.end(),
                      reinterpret_cast<const std::byte*>(values.data())));
 
-    const Event cut =
-        queue->decode(resolved, type, payload.data, expected.size() / 2, decoded.data, count);
+    const Event cut = queue->codecs().decode(resolved, type, payload.data, expected.size() / 2,
+                                             decoded.data, count);
     CHECK(finish(*queue, cut, &outcome) == State::done && outcome.status != codec::Status::ok);
   }
 }
@@ -216,7 +218,7 @@ void bounds() {
   const Block elements(Place::device, field.size() * 8);
   put(*queue, elements.data, field.data(), field.size() * 8);
   const auto resolved = [&](std::size_t first, std::size_t count) {
-    return queue->resolve(spec, ElementType::f64, elements.data + 8 * first, count);
+    return queue->codecs().resolve(spec, ElementType::f64, elements.data + 8 * first, count);
   };
   CHECK(resolved(0, 50000) == codec::resolve(spec, ElementType::f64, field.data(), 50000));
   CHECK(resolved(9, 40001) == codec::resolve(spec, ElementType::f64, &field[9], 40001));
@@ -244,8 +246,8 @@ void pipeline() {
   std::vector<Event> encoded, sent, received;
   std::vector<std::size_t> sizes;
   for (std::size_t i = 0; i < chunks; ++i) {
-    encoded.push_back(work->encode(spec, ElementType::f32, elements.data + i * chunk * 4, chunk,
-                                   payloads.data + i * step));
+    encoded.push_back(work->codecs().encode(spec, ElementType::f32, elements.data + i * chunk * 4,
+                                            chunk, payloads.data + i * step));
   }
   for (std::size_t i = 0; i < chunks; ++i) {
     Outcome outcome;
@@ -256,8 +258,8 @@ void pipeline() {
   }
   for (std::size_t i = 0; i < chunks; ++i) {
     CHECK(finish(*wire, sent[i]) == State::done);
-    received.push_back(work->decode(spec, ElementType::f32, arrived.data + i * step, sizes[i],
-                                    decoded.data + i * chunk * 4, chunk));
+    received.push_back(work->codecs().decode(spec, ElementType::f32, arrived.data + i * step,
+                                             sizes[i], decoded.data + i * chunk * 4, chunk));
   }
   work->drain();
   for (const Event event : received) {
@@ -290,7 +292,7 @@ void published(const char* text) {
     gpu::Report* const report = i % 4 == 1 ? nullptr : &reports[i];
     pieces.push_back({elements.data + i * chunk * 4, chunk - i, payloads.data + i * step, report});
   }
-  const Event first = queue->encode(spec, ElementType::f32, pieces);
+  const Event first = queue->codecs().encode(spec, ElementType::f32, pieces);
   for (std::size_t i = chunks; i-- > 0;) {
     std::vector<std::byte> expected(step);
     expected.resize(
@@ -312,7 +314,7 @@ void published(const char* text) {
   }
   // Again, to the same reports: they say nothing until they say the new.
   pieces[0].count = 100;
-  const Event again = queue->encode(spec, ElementType::f32, {pieces.data(), 1});
+  const Event again = queue->codecs().encode(spec, ElementType::f32, {pieces.data(), 1});
   while (load(reports[0].sequence) == 0) std::this_thread::yield();
   std::vector<std::byte> expected(step);
   CHECK(reports[0].bytes ==
@@ -418,7 +420,8 @@ void failure(void (*set_failing)(int, unsigned)) {
   const gpu::Piece piece{memory, 0, memory, report};
   Spec spec;
   spec.codec = Codec::mpc;
-  CHECK(finish(*queue, queue->encode(spec, ElementType::f32, {&piece, 1})) == State::failed);
+  CHECK(finish(*queue, queue->codecs().encode(spec, ElementType::f32, {&piece, 1})) ==
+        State::failed);
   CHECK(load(report->sequence) == 0);
   queue->drain();
   CHECK(!gpu::gpu()->open_queue(other));
@@ -433,7 +436,8 @@ void refusal() {
   Spec none;
   none.codec = Codec::none;
   const Event before = queue->copy(memory.data, memory.data + 2048, 100);
-  const Event refused = queue->encode(none, ElementType::f32, memory.data, 16, memory.data + 1024);
+  const Event refused =
+      queue->codecs().encode(none, ElementType::f32, memory.data, 16, memory.data + 1024);
   const Event after = queue->copy(memory.data, memory.data + 2048, 100);
   CHECK(finish(*queue, refused) == State::failed && finish(*queue, after) == State::failed);
   CHECK(finish(*queue, before) == State::done);

@@ -19,6 +19,7 @@
 #include "codec/codec.hpp"
 #include "codec/combine.hpp"
 #include "codec/range.hpp"
+#include "gpu/collective_queue.hpp"
 #include "gpu/joint_sum.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "gpu_memory.hpp"
@@ -239,23 +240,23 @@ class Members : public JointMembers {
     tally(i) = {};
     again_ += again;
     const bool brings = one.source < 0 || one.source == static_cast<int>(i);
-    return queues_[i]->sum_jointly(type_of<T>,
-                                   {.memory = at_,
-                                    .units = units_,
-                                    .is_on_host = is_on_host_,
-                                    .member = i,
-                                    .call = call_,
-                                    .grid = one.as_they_are ? codec::szp::Grid{} : grid(one),
-                                    .how = one.how,
-                                    .begins = cut.begins,
-                                    .counts = cut.counts,
-                                    .readers = one.readers,
-                                    .source = one.source,
-                                    .input = brings ? input(i, one, sizeof(T)) : nullptr,
-                                    .out = out(i, one, sizeof(T)),
-                                    .again = again,
-                                    .tally = &tally(i),
-                                    .finds_range = one.finds_range});
+    return queues_[i]->collectives().sum_jointly(
+        type_of<T>, {.memory = at_,
+                     .units = units_,
+                     .is_on_host = is_on_host_,
+                     .member = i,
+                     .call = call_,
+                     .grid = one.as_they_are ? codec::szp::Grid{} : grid(one),
+                     .how = one.how,
+                     .begins = cut.begins,
+                     .counts = cut.counts,
+                     .readers = one.readers,
+                     .source = one.source,
+                     .input = brings ? input(i, one, sizeof(T)) : nullptr,
+                     .out = out(i, one, sizeof(T)),
+                     .again = again,
+                     .tally = &tally(i),
+                     .finds_range = one.finds_range});
   }
 
   const bool is_on_host_;

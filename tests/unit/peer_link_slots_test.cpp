@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "codec/codec.hpp"
+#include "gpu/codec_queue.hpp"
 #include "peer_link_ends.hpp"
 
 using namespace mpress;
@@ -59,7 +60,7 @@ class Work {
       pieces.push_back({elements + chunk * chunk_bytes, elements_in_chunk, transfer.place(chunk),
                         publishes_ ? link_.report(transfer, chunk) : nullptr});
     }
-    const Event first = queue_.encode(spec(), ElementType::f64, pieces);
+    const Event first = queue_.codecs().encode(spec(), ElementType::f64, pieces);
     for (std::uint32_t chunk = 0; chunk < transfer.chunks; ++chunk) {
       events_.push_back({chunk, first + chunk});
     }

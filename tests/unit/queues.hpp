@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "gpu/gpu.hpp"
+#include "gpu/queue.hpp"
 
 namespace mpress {
 

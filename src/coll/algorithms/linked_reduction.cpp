@@ -1,7 +1,7 @@
 #include "coll/algorithms/linked_reduction.hpp"
 
 #include "coll/algorithms/conditions.hpp"
-#include "gpu/gpu.hpp"
+#include "gpu/codec_queue.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -12,7 +12,7 @@ WhyNot why_not(const AgreedCall& call) {
   if (const WhyNot why = why_no_blocks(call)) return why;
   if (!call.team.is_linked()) return "members' GPUs do not reach each other";
   if (!call.reduction) return not_combined;
-  if (const WhyNot why = why_no_offer(call, gpu::Queue::most_inputs)) return why;
+  if (const WhyNot why = why_no_offer(call, gpu::CodecQueue::most_inputs)) return why;
   return linked_shots_of(call) == policy::Shots::none ? "too long" : nullptr;
 }
 

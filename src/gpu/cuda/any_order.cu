@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "codec/any_order.hpp"
+#include "gpu/codec_queue.hpp"
 #include "gpu/cuda/combine.hpp"
 #include "gpu/cuda/tell.cuh"
-#include "gpu/gpu.hpp"
 
 namespace mpress::gpu {
 namespace {
@@ -14,7 +14,7 @@ namespace any_order = codec::any_order;
 namespace szp = codec::szp;
 
 struct Inputs {
-  const void* at[Queue::most_inputs];
+  const void* at[CodecQueue::most_inputs];
   const void* const* all;  ///< of more; null: those above
   unsigned number;
 };
@@ -76,7 +76,7 @@ cudaError_t combine_in_any_order(Combine how, ElementType type, std::span<const 
                                  const codec::szp::Grid& grid, const Tell& tell, cudaStream_t stream) {
   if (inputs.empty()) return cudaErrorInvalidValue;
   Inputs all{};
-  if (inputs.size() > Queue::most_inputs) {
+  if (inputs.size() > CodecQueue::most_inputs) {
     all.all = inputs_there;
   } else {
     std::copy(inputs.begin(), inputs.end(), all.at);

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "gpu/codec_queue.hpp"
 #include "gpu/cuda/combine.cuh"
 #include "gpu/cuda/combine.hpp"
 #include "gpu/cuda/tell.cuh"
-#include "gpu/gpu.hpp"
 
 namespace mpress::gpu {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using codec::Combine;
 
 struct Inputs {
-  const void* at[Queue::most_inputs];
+  const void* at[CodecQueue::most_inputs];
   unsigned number;
 };
 
@@ -87,7 +87,7 @@ cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t
 cudaError_t combine_elements(Combine how, ElementType type, std::span<const void* const> inputs,
                              void* out, std::size_t count, bool wide, const Tell& tell,
                              cudaStream_t stream) {
-  if (inputs.empty() || inputs.size() > Queue::most_inputs) return cudaErrorInvalidValue;
+  if (inputs.empty() || inputs.size() > CodecQueue::most_inputs) return cudaErrorInvalidValue;
   Inputs all{};
   std::copy(inputs.begin(), inputs.end(), all.at);
   all.number = static_cast<unsigned>(inputs.size());

@@ -12,13 +12,13 @@
 
 namespace mpress::gpu {
 
-/// See Queue::combine(); on the current device. Tells when it is done.
+/// See CodecQueue::combine(); on the current device. Tells when it is done.
 cudaError_t combine_elements(codec::Combine how, ElementType type,
                              std::span<const void* const> inputs, void* out, std::size_t count,
                              bool wide, const Tell& tell, cudaStream_t stream);
 
-/// See Queue::combine_in_any_order(). `inputs_there`: the array of `inputs` as the device sees it,
-/// for more than Queue::most_inputs.
+/// See CodecQueue::combine_in_any_order(). `inputs_there`: the array of `inputs` as the device sees
+/// it, for more than CodecQueue::most_inputs.
 cudaError_t combine_in_any_order(codec::Combine how, ElementType type,
                                  std::span<const void* const> inputs,
                                  const void* const* inputs_there, void* out, std::size_t count,

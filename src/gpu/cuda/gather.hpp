@@ -8,7 +8,7 @@
 #include <span>
 
 #include "gpu/cuda/tell.hpp"
-#include "gpu/gpu.hpp"
+#include "gpu/queue.hpp"
 
 namespace mpress::gpu {
 

@@ -7,19 +7,23 @@
 #include <optional>
 #include <vector>
 
+#include "gpu/codec_queue.hpp"
+#include "gpu/collective_queue.hpp"
 #include "gpu/cuda/gather.hpp"
 #include "gpu/cuda/tell.hpp"
-#include "gpu/gpu.hpp"
+#include "gpu/queue.hpp"
 #include "memory/device.hpp"
 
 namespace mpress::gpu {
 
-class CudaQueue final : public Queue {
+class CudaQueue final : public Queue, public CodecQueue, public CollectiveQueue {
  public:
   /// Throws memory::CudaError where the device refuses. No other call throws.
   CudaQueue(int device, Priority priority);
   ~CudaQueue() override;
 
+  CodecQueue& codecs() override { return *this; }
+  CollectiveQueue& collectives() override { return *this; }
   using Queue::copy;
   Event copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
   Event copy_ahead(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
@@ -34,10 +38,10 @@ class CudaQueue final : public Queue {
                std::size_t count) override;
   Event extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
                std::uint32_t sequence) override;
-  using Queue::encode;
+  using CodecQueue::encode;
   Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces, RangeOf range,
                std::span<const Extent> extents) override;
-  using Queue::decode;
+  using CodecQueue::decode;
   Event decode(const Spec& spec, ElementType type, std::span<const Incoming> payloads,
                Combine how) override;
   Event add(const Spec& spec, ElementType type, std::span<const Sum> sums) override;

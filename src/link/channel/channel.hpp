@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include "gpu/gpu.hpp"
+#include "gpu/queue.hpp"
 
 namespace mpress::link {
 

@@ -1,6 +1,7 @@
-// A long broadcast of data on linked devices by one kernel a member (gpu::Queue::sum_jointly()):
-// the root stores a part of it in each other member's memory, who passes it on to the others, unit
-// by unit while the next ones come. So each link brings all of it once. Nothing is encoded.
+// A long broadcast of data on linked devices by one kernel a member
+// (gpu::CollectiveQueue::sum_jointly()): the root stores a part of it in each other member's
+// memory, who passes it on to the others, unit by unit while the next ones come. So each link
+// brings all of it once. Nothing is encoded.
 //
 // Such kernels begin, wait and are given again as those of coll/joint/joint_reduction.
 #pragma once

@@ -9,7 +9,7 @@
 #include "core/devices.hpp"
 #include "core/stream_order.hpp"
 #include "engine/coll/joint/joint_memory.hpp"
-#include "gpu/gpu.hpp"
+#include "gpu/queue.hpp"
 
 namespace mpress::engine {
 
@@ -85,7 +85,7 @@ class JointKernel {
   void give_once(const Give& give, bool again) {
     if (!queue_) return;
     *memory_.undone() = 0;
-    event_ = give(*queue_, number_, again);
+    event_ = give(queue_->collectives(), number_, again);
   }
 
   Job& job_;

@@ -21,6 +21,7 @@
 #include "coll/team.hpp"
 #include "core/devices.hpp"
 #include "engine/coll/joint/blind_sums.hpp"
+#include "gpu/collective_queue.hpp"
 #include "gpu/gpu.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"

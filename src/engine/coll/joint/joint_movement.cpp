@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/staging.hpp"
+#include "gpu/collective_queue.hpp"
 #include "gpu/joint_move.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
@@ -207,7 +208,8 @@ Answer JointMovement::accept(std::span<const std::uint64_t> told) {
   return answer;
 }
 
-gpu::Event JointMovement::give(gpu::Queue& queue, std::uint32_t number, bool again) const {
+gpu::Event JointMovement::give(gpu::CollectiveQueue& queue, std::uint32_t number,
+                               bool again) const {
   const gpu::JointMove move{memory_.memory(), rooms_,
                             in_lines_,        has_lines(),
                             is_shared(),      static_cast<unsigned>(team_.rank()),

@@ -1,7 +1,7 @@
 // Blocks of data on a host's devices that one kernel a member brings to all others
-// (gpu::Queue::move_jointly()): short ones, of which messages would take longer to tell than to
-// bring. Nothing is encoded. Where counts are a member's own, each tells how long its longest block
-// is, and all find whether those of all are short.
+// (gpu::CollectiveQueue::move_jointly()): short ones, of which messages would take longer to tell
+// than to bring. Nothing is encoded. Where counts are a member's own, each tells how long its
+// longest block is, and all find whether those of all are short.
 //
 // Such kernels begin, wait and are given again as those of coll/joint/joint_reduction.
 #pragma once
@@ -49,9 +49,9 @@ class JointMovement final : public JointCall {
   bool lies_here(const Part& part, MPI_Datatype& known);
   Part outgoing(int to) const;
   Part incoming(int from) const;
-  gpu::Event give(gpu::Queue& queue, std::uint32_t number, bool again) const;
+  gpu::Event give(gpu::CollectiveQueue& queue, std::uint32_t number, bool again) const;
   auto giving() const {
-    return [this](gpu::Queue& queue, std::uint32_t number, bool again) {
+    return [this](gpu::CollectiveQueue& queue, std::uint32_t number, bool again) {
       return give(queue, number, again);
     };
   }

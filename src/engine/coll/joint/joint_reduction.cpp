@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/staging.hpp"
+#include "gpu/collective_queue.hpp"
 #include "gpu/joint.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
@@ -111,7 +112,8 @@ bool JointReduction::is_brief() const {
 
 bool JointReduction::has_long_lines() const { return !memory_.is_on_host(); }
 
-gpu::Event JointReduction::give(gpu::Queue& queue, std::uint32_t number, bool again) const {
+gpu::Event JointReduction::give(gpu::CollectiveQueue& queue, std::uint32_t number,
+                                bool again) const {
   std::uint32_t combiners = 0;
   for (int member = 0; member < team_.size() && !has_parts(); ++member) {
     combiners |= combines(member) ? 1u << member : 0;

@@ -1,5 +1,5 @@
 // A reduction of data on a host's devices by one kernel a member, which waits on its device for
-// those of the others (gpu::Queue::combine_jointly()).
+// those of the others (gpu::CollectiveQueue::combine_jointly()).
 //
 // Such kernels begin once all members have told that they are in the call, each with a device of
 // its own; they fill no device, and none waits for long: what it has left undone then, because
@@ -56,9 +56,9 @@ class JointReduction final : public JointCall {
   using Ability = JointMemory::Ability;
 
   bool is_there();
-  gpu::Event give(gpu::Queue& queue, std::uint32_t number, bool again) const;
+  gpu::Event give(gpu::CollectiveQueue& queue, std::uint32_t number, bool again) const;
   auto giving() const {
-    return [this](gpu::Queue& queue, std::uint32_t number, bool again) {
+    return [this](gpu::CollectiveQueue& queue, std::uint32_t number, bool again) {
       return give(queue, number, again);
     };
   }

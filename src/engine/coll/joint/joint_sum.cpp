@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "coll/pieces.hpp"
+#include "gpu/collective_queue.hpp"
 #include "gpu/joint_sum.hpp"
 #include "mpi/job/job.hpp"
 #include "trace/message.hpp"
@@ -150,7 +151,7 @@ void JointSum::give(bool again) {
                           .again = again,
                           .tally = &tally,
                           .finds_range = finds_range_};
-  event_ = queue_->sum_jointly(type_, sum);
+  event_ = queue_->collectives().sum_jointly(type_, sum);
 }
 
 bool JointSum::advance() {

@@ -1,7 +1,7 @@
 // A sum of data on a host's devices, by kernels that wait for those of the other members
-// (gpu::Queue::sum_jointly()): in quanta of szp what ReducedCall does in the place of blocks, once
-// its members have told each other the range of what they bring, and with it whether all can; as it
-// is what JointReduction does with what is long.
+// (gpu::CollectiveQueue::sum_jointly()): in quanta of szp what ReducedCall does in the place of
+// blocks, once its members have told each other the range of what they bring, and with it whether
+// all can; as it is what JointReduction does with what is long.
 //
 // Members make the same calls in one order. Kernels fill no device and none waits for long; what
 // one has left undone, because another member's device was busy, is given again by its host, which

@@ -6,6 +6,7 @@
 #include "coll/algorithms/linked_reduction.hpp"
 #include "coll/pieces.hpp"
 #include "core/staging.hpp"
+#include "gpu/codec_queue.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "schedule/algorithms.hpp"
@@ -191,8 +192,9 @@ void LinkedReduction::combine() {
     inputs.push_back((rank == me ? own : (other++)->arrived.data) + offset);
   }
   if (bytes > 0) {
-    last_ = queue_->combine(reduction_.how, reduction_.type, inputs,
-                            is_two ? own_piece_.place(0) : results_, bytes / width(), false);
+    last_ =
+        queue_->codecs().combine(reduction_.how, reduction_.type, inputs,
+                                 is_two ? own_piece_.place(0) : results_, bytes / width(), false);
     if (is_two) last_ = queue_->write(flag_of(own_piece_, bytes), 1);
   }
   phase_ = is_two ? Phase::reading : Phase::ending;

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "gpu/codec_queue.hpp"
 #include "mpi/job/job.hpp"
 
 namespace mpress::engine {
@@ -21,7 +22,7 @@ void OwnRange::begin(ElementType type, const std::byte* elements, std::size_t co
   queue_ = job_.devices.queue(device);
   if (!extent_ || !queue_) return fail(job_.code_of(short_of_memory(job_, device)));
   auto* const extent = new (extent_.data()) Extent;
-  event_ = queue_->extent(type, elements, count, extent, 1);
+  event_ = queue_->codecs().extent(type, elements, count, extent, 1);
 }
 
 bool OwnRange::advance() {

@@ -5,6 +5,7 @@
 
 #include "codec/codec.hpp"
 #include "codec/combine.hpp"
+#include "gpu/codec_queue.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/messages/block_send.hpp"
 #include "pipeline/sum_encoder.hpp"
@@ -160,12 +161,12 @@ codec::szp::Grid PieceSum::grid() const {
 /// come first where they have to make room for that.
 void PieceSum::give_in_order() {
   const std::size_t own = own_index();
-  const bool is_first = result_ == own_ && own >= gpu::Queue::most_inputs;
+  const bool is_first = result_ == own_ && own >= gpu::CodecQueue::most_inputs;
   std::vector<const void*> inputs;
   if (is_first) inputs.push_back(own_);
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     if (is_first && i == own) continue;
-    if (inputs.size() == gpu::Queue::most_inputs) {
+    if (inputs.size() == gpu::CodecQueue::most_inputs) {
       give(inputs);
       inputs.assign(1, result_);
     }
@@ -181,14 +182,15 @@ bool PieceSum::give_in_any_order() {
   if (!inputs_) return false;
   auto* const inputs = reinterpret_cast<const void**>(inputs_.data());
   for (std::size_t i = 0; i < number; ++i) inputs[i] = brought_by(i);
-  event_ = queue_->combine_in_any_order(of_.reduction.how, of_.reduction.type, {inputs, number},
-                                        result_, static_cast<std::size_t>(count_), grid());
+  event_ =
+      queue_->codecs().combine_in_any_order(of_.reduction.how, of_.reduction.type, {inputs, number},
+                                            result_, static_cast<std::size_t>(count_), grid());
   return true;
 }
 
 void PieceSum::give(std::span<const void* const> inputs) {
-  event_ = queue_->combine(of_.reduction.how, of_.reduction.type, inputs, result_,
-                           static_cast<std::size_t>(count_), false);
+  event_ = queue_->codecs().combine(of_.reduction.how, of_.reduction.type, inputs, result_,
+                                    static_cast<std::size_t>(count_), false);
 }
 
 }  // namespace mpress::engine

@@ -5,13 +5,13 @@
 
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "gpu/collective_queue.hpp"
 #include "gpu/cuda/tell.hpp"
-#include "gpu/gpu.hpp"
 
 namespace mpress::gpu {
 
-/// See Queue::combine_jointly(); on the current device. `undone`: Joint::undone as the device sees
-/// it. Tells when it is done, or undone.
+/// See CollectiveQueue::combine_jointly(); on the current device. `undone`: Joint::undone as the
+/// device sees it. Tells when it is done, or undone.
 cudaError_t combine_jointly(codec::Combine how, ElementType type, const Joint& joint,
                             std::uint32_t* undone, const Tell& tell, cudaStream_t stream);
 

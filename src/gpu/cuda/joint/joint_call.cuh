@@ -1,12 +1,12 @@
-// What the kernels of Queue::combine_jointly() have in common.
+// What the kernels of CollectiveQueue::combine_jointly() have in common.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "codec/combine.hpp"
+#include "gpu/collective_queue.hpp"
 #include "gpu/cuda/tell.hpp"
-#include "gpu/gpu.hpp"
 #include "gpu/joint.hpp"
 
 namespace mpress::gpu {

@@ -4,13 +4,13 @@
 #include <cuda_runtime_api.h>
 
 #include "codec/element.hpp"
+#include "gpu/collective_queue.hpp"
 #include "gpu/cuda/tell.hpp"
-#include "gpu/gpu.hpp"
 
 namespace mpress::gpu {
 
-/// See Queue::sum_jointly(); on the current device. `tally`: JointSum::tally as the device sees it.
-/// Tells when it is done, or undone.
+/// See CollectiveQueue::sum_jointly(); on the current device. `tally`: JointSum::tally as the
+/// device sees it. Tells when it is done, or undone.
 cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* tally,
                         const Tell& tell, cudaStream_t stream);
 

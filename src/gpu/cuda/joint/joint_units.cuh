@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu/collective_queue.hpp"
 #include "gpu/cuda/joint/await.cuh"
 #include "gpu/cuda/joint/joint_rows.cuh"
-#include "gpu/gpu.hpp"
 
 namespace mpress::gpu {
 
