@@ -204,7 +204,7 @@ MPRESS_PUBLIC mpress_codec_status mpress_add(mpress_element type, const mpress_p
   if (type != MPRESS_F32 && type != MPRESS_F64) {
     return wrong("type is " + std::to_string(type) + "; expected MPRESS_F32 or MPRESS_F64");
   }
-  std::array<codec::szp::Summand, codec::szp::most_summands> summands;
+  std::array<codec::Summand, codec::most_summands> summands;
   if (number < 2 || number > static_cast<int>(summands.size())) {
     return wrong("number is " + std::to_string(number) + "; expected 2 to " +
                  std::to_string(summands.size()) + " payloads");

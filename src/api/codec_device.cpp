@@ -8,7 +8,7 @@
 
 #include "api/codec_arguments.hpp"
 #include "codec/report.hpp"
-#include "codec/szp/format.hpp"
+#include "codec/summand.hpp"
 #include "gpu/arrays.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/kind.hpp"
@@ -155,7 +155,7 @@ MPRESS_PUBLIC mpress_codec_status mpress_add_async(mpress_element type,
   Spec spec;
   const std::string problem = read("szp:abs=1", type, spec);
   if (!problem.empty()) return wrong(problem);
-  std::array<codec::szp::Summand, codec::szp::most_summands> summands;
+  std::array<codec::Summand, codec::most_summands> summands;
   if (number < 2 || number > static_cast<int>(summands.size())) {
     return wrong("number is " + std::to_string(number) + "; expected 2 to " +
                  std::to_string(summands.size()) + " payloads");

@@ -58,7 +58,7 @@ struct Summand {
 };
 
 struct AddSegment {
-  std::span<const Summand> summands;  ///< 2 to szp::most_summands; read during the call
+  std::span<const Summand> summands;  ///< 2 to most_summands; read during the call
   std::size_t count;                  ///< elements of each
   void* payload;                      ///< room for codec::max_payload_bytes(); overlaps no summand
   Result* result;

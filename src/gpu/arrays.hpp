@@ -15,7 +15,7 @@
 #include "codec/report.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
-#include "codec/szp/format.hpp"
+#include "codec/summand.hpp"
 
 namespace mpress::gpu {
 
@@ -45,7 +45,7 @@ using DeviceBlockPointer = std::unique_ptr<DeviceBlock>;
 struct Times {
   std::size_t payload_bytes = 0;
   double encode = 0, decode = 0, sum = 0;  ///< between events on the device
-  double add = 0, add_four = 0;            ///< of as many payloads of szp, where sums are exact
+  double add = 0, add_four = 0;            ///< of as many payloads, where the codec has sums
   double copy = 0;
   double encode_to_host = 0, decode_to_host = 0;  ///< until the host sees the report
 };
@@ -65,7 +65,8 @@ class Arrays {
   virtual Failure allocate(std::size_t bytes, int device, void* stream,
                            DeviceBlockPointer& block) = 0;
 
-  /// The payload in a block of its size, complete. `bound`: szp's absolute one.
+  /// The payload in a block of its size, complete. `bound`: the absolute one that it tells; 0 of
+  /// codecs that have none.
   virtual Failure encode(const Spec& spec, ElementType type, const void* elements,
                          std::size_t count, int device, void* stream, DeviceBlockPointer& payload,
                          double& bound) = 0;
@@ -75,12 +76,11 @@ class Arrays {
                          void* elements, std::size_t count, codec::Combine how, int device,
                          void* stream, codec::Status& status) = 0;
 
-  /// The sum of payloads of szp, 2 to codec::szp::most_summands of any alignment, as encode()'s;
-  /// none where `status` is not ok.
-  virtual Failure add(const Spec& spec, ElementType type,
-                      std::span<const codec::szp::Summand> summands, std::size_t count, int device,
-                      void* stream, codec::Status& status, DeviceBlockPointer& payload,
-                      double& bound) = 0;
+  /// The sum of payloads of a codec that has sums, 2 to codec::most_summands of any alignment, as
+  /// encode()'s; none where `status` is not ok.
+  virtual Failure add(const Spec& spec, ElementType type, std::span<const codec::Summand> summands,
+                      std::size_t count, int device, void* stream, codec::Status& status,
+                      DeviceBlockPointer& payload, double& bound) = 0;
 
   /// A copy from anywhere, complete.
   virtual Failure copy(const void* from, std::size_t bytes, int device, void* stream,
@@ -110,7 +110,7 @@ class Arrays {
                                std::size_t count, codec::Combine how, Report* report,
                                void* workspace, int device, void* stream) = 0;
   virtual Failure add_async(const Spec& spec, ElementType type,
-                            std::span<const codec::szp::Summand> summands, std::size_t count,
+                            std::span<const codec::Summand> summands, std::size_t count,
                             void* payload, Report* report, void* workspace, int device,
                             void* stream) = 0;
 

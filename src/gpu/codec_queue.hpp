@@ -11,6 +11,7 @@
 #include "codec/range_of.hpp"
 #include "codec/report.hpp"
 #include "codec/spec.hpp"
+#include "codec/summand.hpp"
 #include "gpu/queue.hpp"
 
 namespace mpress::gpu {
@@ -54,7 +55,7 @@ struct Summand {
   bool is_elements = false;
 };
 
-/// Payloads to be added, 2 to `most_summands`; more than one may be the same.
+/// Payloads to be added, 2 to codec::most_summands; more than one may be the same.
 struct Sum {
   std::span<const Summand> summands;  ///< read during the call
   std::size_t count;                  ///< elements of each
@@ -124,7 +125,6 @@ class CodecQueue {
   /// codec says so on the host, codec::Status::inexact among others; the sum's payload is
   /// unspecified then.
   virtual Event add(const Spec& spec, ElementType type, std::span<const Sum> sums) = 0;
-  static constexpr std::size_t most_summands = 8;
 
   /// Combines inputs of `count` elements each, in their order: the first with the second, what
   /// comes of it with the third, and so on. All are on the queue's device and aligned as their

@@ -110,7 +110,7 @@ class DeviceSumEncoder final : public Encoder {
       chunk.is_sum = true;
     }
     stride_ = (cut_.room() + 255) / 256 * 256;
-    if (!scratch_ && summands_.size() > gpu::CodecQueue::most_summands) {
+    if (!scratch_ && summands_.size() > codec::most_summands) {
       scratch_ = runtime_.devices.take(region_.device, stride_ * chunks_.size());
       if (!scratch_) return false;
     }
@@ -121,7 +121,7 @@ class DeviceSumEncoder final : public Encoder {
   /// Adds the turn's summands, of all chunks in few launches.
   void begin_turn(const Set& set) {
     std::vector<gpu::Summand> summands;
-    summands.reserve(gpu::CodecQueue::most_pieces * gpu::CodecQueue::most_summands);
+    summands.reserve(gpu::CodecQueue::most_pieces * codec::most_summands);
     std::vector<gpu::Sum> sums;
     std::vector<Chunk*> of;
     const auto launch = [&] {

@@ -66,7 +66,7 @@ bool HostSum::has_room(memory::Buffer& buffer, std::size_t bytes) {
 bool HostSum::add_quanta(std::uint64_t chunk, std::byte* place, std::byte* decoded,
                          std::size_t& bytes) {
   const codec::szp::EncodedAs elements{codec::grid_of(cut_.spec), cut_.spec.mode};
-  std::vector<codec::szp::Summand> some;
+  std::vector<codec::Summand> some;
   for (SummandTurns turns(summands_.size()); !turns.are_over(); turns.next()) {
     const bool is_last = turns.end() == summands_.size();
     std::byte* to = turns.goes_to_place() ? place : nullptr;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "codec/szp/format.hpp"
+#include "codec/summand.hpp"
 #include "memory/buffer_pool.hpp"
 #include "pipeline/encoder.hpp"
 #include "pipeline/opaque_block.hpp"
@@ -41,7 +41,7 @@ class SummandTurns {
  public:
   /// `summands`: two or more.
   explicit SummandTurns(std::size_t summands) : summands_(summands), left_(turns_of(summands)) {
-    end_ = std::min(codec::szp::most_summands, summands);
+    end_ = std::min(codec::most_summands, summands);
   }
 
   bool are_over() const { return left_ == 0; }
@@ -54,13 +54,13 @@ class SummandTurns {
 
   void next() {
     begin_ = end_;
-    end_ = std::min(end_ + codec::szp::most_summands - 1, summands_);
+    end_ = std::min(end_ + codec::most_summands - 1, summands_);
     --left_;
   }
 
  private:
   static std::size_t turns_of(std::size_t summands) {
-    constexpr std::size_t more = codec::szp::most_summands - 1;
+    constexpr std::size_t more = codec::most_summands - 1;
     return (summands - 1 + more - 1) / more;
   }
 

@@ -118,7 +118,7 @@ nb::tuple cuda_add(const std::string& text, const std::string& type_name,
                    std::size_t count, int device, std::uintptr_t stream) {
   const ElementType type = element_type(type_name);
   const Spec spec = sum_spec(text, type);
-  std::vector<codec::szp::Summand> summands;
+  std::vector<codec::Summand> summands;
   for (const auto& [address, bytes] : payloads) {
     summands.push_back({pointer(address), bytes});
   }

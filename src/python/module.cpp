@@ -117,7 +117,7 @@ nb::tuple add(const std::string& text, const std::string& type_name,
               const std::vector<BytesIn>& payloads, std::size_t count) {
   const ElementType type = element_type(type_name);
   sum_spec(text, type);
-  std::vector<codec::szp::Summand> summands;
+  std::vector<codec::Summand> summands;
   for (const BytesIn& one : payloads) summands.push_back({one.data(), one.size()});
   auto* payload = static_cast<std::uint8_t*>(std::malloc(codec::szp::max_bytes(type, count)));
   if (!payload) throw std::bad_alloc();
@@ -254,7 +254,7 @@ NB_MODULE(_core, m) {
         "Add payloads of szp, 2 to most_summands; returns an empty string, the payload and its "
         "bound, "
         "or 'inexact', 'mismatched', or what is wrong with a payload.");
-  m.attr("most_summands") = codec::szp::most_summands;
+  m.attr("most_summands") = codec::most_summands;
   m.def("isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
   m.def("set_isa", &set_isa, "name"_a,
         "Use another instruction set, for tests; False where the CPU lacks it.");

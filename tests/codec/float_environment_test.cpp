@@ -111,7 +111,7 @@ void sums_of_codecs_are_alike() {
     const codec::szp::Grid grid(1e-3);
     const std::size_t bytes =
         codec::szp::encode(type, plain[0].data(), count, grid, Mode::fast, payload.data());
-    const codec::szp::Summand summands[] = {
+    const codec::Summand summands[] = {
         {payload.data(), bytes}, {plain[1].data(), 0, true}, {payload.data(), bytes}};
     std::size_t total_bytes;
     found << codec::szp::add(type, summands, count, total.data(), total_bytes, {grid},

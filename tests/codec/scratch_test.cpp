@@ -76,7 +76,7 @@ struct Calls {
     combine_in_any_order(Combine::sum, type, inputs, out.data(), count);
     if (resolved.codec != Codec::szp) return;
     combine_in_any_order(Combine::sum, type, inputs, out.data(), count, grid_of(resolved));
-    const szp::Summand summands[] = {{payload.data(), bytes}, {payload.data(), bytes}};
+    const Summand summands[] = {{payload.data(), bytes}, {payload.data(), bytes}};
     std::size_t written = 0;
     const Status status = szp::add(type, summands, count, sum.data(), written, {}, out.data());
     is_right &= status == Status::ok || status == Status::inexact;

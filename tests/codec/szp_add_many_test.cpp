@@ -7,7 +7,7 @@ namespace {
 template <class T>
 void test_many() {
   SplitMix random{31};
-  for (std::size_t summands = 3; summands <= szp::most_summands; ++summands) {
+  for (std::size_t summands = 3; summands <= most_summands; ++summands) {
     for (int turn = 0; turn < 6; ++turn) {
       const std::size_t n = 2 * szp::unit_elements(type_of<T>) + 97 * summands;
       const std::string what = std::to_string(summands) + " at once";
@@ -51,7 +51,7 @@ void test_many_at_the_limit() {
     if (!mpress::set_host_isa(isa)) continue;
     CHECK(add<T>({most, most, down, down, down}, n, out) == Status::ok, "seven eighths");
     CHECK(holds<T>(out, Quanta(n, 7 * eighth)), "seven eighths, %s", isa_name(isa));
-    const std::vector<Payload> eight(szp::most_summands, most);
+    const std::vector<Payload> eight(most_summands, most);
     CHECK(add<T>(eight, n, out) == Status::inexact, "far beyond the limit");
   }
 }
@@ -85,7 +85,7 @@ void test_elements() {
   SplitMix random{77};
   for (int turn = 0; turn < 60; ++turn) {
     const std::size_t n = turn % 3 == 0 ? 1 + turn : 2 * szp::unit_elements(type_of<T>) + 5 * turn;
-    const std::size_t summands = 2 + random.next() % (szp::most_summands - 1);
+    const std::size_t summands = 2 + random.next() % (most_summands - 1);
     const Mode mode = random.next() % 3 == 0 ? Mode::dense : Mode::fast;
     std::vector<Payload> payloads;
     std::vector<std::vector<T>> elements;
@@ -102,7 +102,7 @@ void test_elements() {
     std::vector<T> decoded(n + 1, T(7)), result(n);
     for (Isa isa : all_isas) {
       if (!mpress::set_host_isa(isa)) continue;
-      std::vector<szp::Summand> given;
+      std::vector<Summand> given;
       for (std::size_t k = 0; k < summands; ++k) {
         const bool is_raw = random.next() % 2 == 0;
         if (is_raw) given.push_back({elements[k].data(), 0, true});
@@ -142,7 +142,7 @@ void test_exceptions() {
       if (!mpress::set_host_isa(isa)) continue;
       std::vector<T> x = values<T>(make<T>("smooth", n, 3));
       x[n / 2] = odd;
-      const szp::Summand given[] = {{other.data(), other.size()}, {x.data(), 0, true}};
+      const Summand given[] = {{other.data(), other.size()}, {x.data(), 0, true}};
       Payload sum(szp::max_bytes(type_of<T>, n));
       std::size_t bytes = 1;
       const auto add_to = [&](double abs_bound) {

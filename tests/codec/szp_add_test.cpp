@@ -216,8 +216,8 @@ void test_damage() {
       const auto add_both_ways = [&](const Payload& p) {
         unsigned char* bad = damaged_memory.last(p.size());
         std::memcpy(bad, p.data(), p.size());
-        const szp::Summand pair[] = {{bad, p.size()}, {good, other.size()}};
-        const szp::Summand turned[] = {pair[1], pair[0]};
+        const Summand pair[] = {{bad, p.size()}, {good, other.size()}};
+        const Summand turned[] = {pair[1], pair[0]};
         const Status left = szp::add(type_of<T>, pair, n, out, bytes);
         const Status right = szp::add(type_of<T>, turned, n, out, bytes);
         CHECK(left == right, "%s, %s", status_text(left), status_text(right));
@@ -263,8 +263,7 @@ void test_alignment() {
       std::memcpy(at_a.data() + shift, a.data(), a.size());
       std::memcpy(at_b.data() + shift + 1, b.data(), b.size());
       std::size_t bytes;
-      const szp::Summand pair[] = {{at_a.data() + shift, a.size()},
-                                   {at_b.data() + shift + 1, b.size()}};
+      const Summand pair[] = {{at_a.data() + shift, a.size()}, {at_b.data() + shift + 1, b.size()}};
       const Status status = szp::add(type_of<T>, pair, n, out.data() + shift, bytes);
       CHECK(status == Status::ok && bytes == expected.size() &&
                 std::memcmp(out.data() + shift, expected.data(), bytes) == 0,

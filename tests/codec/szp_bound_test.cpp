@@ -56,10 +56,10 @@ std::vector<T> sum_of_quanta(std::span<const std::vector<T>> summands, const szp
     payloads.push_back(std::move(payload));
   }
   Payload sum, next(szp::max_bytes(type_of<T>, n));
-  std::vector<szp::Summand> some{{summands[0].data(), 0, true}};
+  std::vector<Summand> some{{summands[0].data(), 0, true}};
   for (std::size_t i = 1; i < payloads.size(); ++i) {
     some.push_back({payloads[i].data(), payloads[i].size()});
-    if (some.size() < szp::most_summands && i + 1 < payloads.size()) continue;
+    if (some.size() < most_summands && i + 1 < payloads.size()) continue;
     std::size_t bytes = 0;
     const Status status = szp::add(type_of<T>, some, n, next.data(), bytes, {each});
     CHECK(status == Status::ok, "an element has no quantum");

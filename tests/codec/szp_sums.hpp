@@ -18,7 +18,9 @@
 
 using mpress::Isa;
 using mpress::Mode;
+using mpress::codec::most_summands;
 using mpress::codec::Status;
+using mpress::codec::Summand;
 namespace szp = mpress::codec::szp;
 
 using Payload = std::vector<unsigned char>;
@@ -98,7 +100,7 @@ Payload encode(const Quanta& q, Mode mode = Mode::fast) {
 template <class T>
 Status add(const std::vector<Payload>& payloads, std::size_t n, Payload& out) {
   Payload sum(szp::max_bytes(type_of<T>, n));
-  std::vector<szp::Summand> summands;
+  std::vector<Summand> summands;
   for (const Payload& one : payloads) summands.push_back({one.data(), one.size()});
   std::size_t bytes = 1;
   const Status status = szp::add(type_of<T>, summands, n, sum.data(), bytes);

@@ -55,8 +55,8 @@ int replay(const Spec& spec, ElementType type) {
     if (sums) {
       Bytes added(codec::max_payload_bytes(spec, type, count));
       std::size_t size = 0;
-      const codec::szp::Summand wanted{want.data(), want.size()};
-      const codec::szp::Summand summands[] = {wanted, wanted};
+      const codec::Summand wanted{want.data(), want.size()};
+      const codec::Summand summands[] = {wanted, wanted};
       const codec::Status status = codec::szp::add(type, summands, count, added.data(), size);
       added.resize(size);
       const Result r = results.host[2];

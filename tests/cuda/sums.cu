@@ -112,7 +112,7 @@ std::vector<Bytes> compare(const Spec& spec, ElementType type, const std::vector
     const Result r = results.host[i];
     const std::size_t room = szp::max_bytes(type, c.count);
     host[i].resize(room);
-    std::vector<szp::Summand> given;
+    std::vector<codec::Summand> given;
     for (std::size_t k = 0; k < c.summands.size(); ++k) {
       const Bytes& one = c.summands[k];
       given.push_back({one.data(), one.size(), (c.elements >> k & 1) != 0});
@@ -209,7 +209,7 @@ int sums(const Spec& like, ElementType type, std::uint64_t seed, bool quick) {
       }
       // Any number of kinds beside this one.
       Case many{name("many", a, 0, count), count, {}};
-      const std::size_t summands = 3 + random() % (szp::most_summands - 2);
+      const std::size_t summands = 3 + random() % (codec::most_summands - 2);
       while (many.summands.size() < summands) {
         const int kind = many.summands.empty() ? a : static_cast<int>(random() % 8);
         many.summands.push_back(encoded(summand<T>(kind, count, z.step, random)));
@@ -240,7 +240,7 @@ int sums(const Spec& like, ElementType type, std::uint64_t seed, bool quick) {
       const int a = turn % kinds;
       Case c{name("elements", a, turn, count), count, {}};
       c.decodes = random() % 4 != 0;
-      const std::size_t summands = 2 + random() % (szp::most_summands - 1);
+      const std::size_t summands = 2 + random() % (codec::most_summands - 1);
       const std::size_t first = random() % summands;
       for (std::size_t k = 0; k < summands; ++k) {
         const int kind = k == first ? a : static_cast<int>(random() % 8);
@@ -263,7 +263,7 @@ int sums(const Spec& like, ElementType type, std::uint64_t seed, bool quick) {
     const int b = static_cast<int>(random() % kinds);
     const std::size_t count = random() % (i % 3 == 0 ? 20000 : 300);
     Case c{name("damage", a, b, count), count, {encoded(summand<T>(a, count, z.step, random))}};
-    const std::size_t summands = random() % 2 == 0 ? 2 : 3 + random() % (szp::most_summands - 2);
+    const std::size_t summands = random() % 2 == 0 ? 2 : 3 + random() % (codec::most_summands - 2);
     while (c.summands.size() < summands) {
       c.summands.push_back(encoded(summand<T>(b, count, z.step, random)));
     }

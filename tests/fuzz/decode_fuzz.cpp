@@ -122,8 +122,8 @@ void add(const Spec& spec, ElementType type, const std::vector<std::uint8_t>& by
   on_every_isa([&] {
     Bytes out(codec::szp::max_bytes(type, count), shift / 8);
     std::size_t size;
-    const codec::szp::Summand one{payload.data(), payload.size()};
-    const codec::szp::Summand three[] = {one, one, one};
+    const codec::Summand one{payload.data(), payload.size()};
+    const codec::Summand three[] = {one, one, one};
     const codec::Status found = codec::szp::add(type, three, count, out.data(), size);
     std::vector<std::uint8_t> sum(out.data(), out.data() + size);
     require(!any || (found == status && sum == first));

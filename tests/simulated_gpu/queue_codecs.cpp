@@ -185,7 +185,7 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
   gpu::Event first = 0;
   for (const gpu::Sum& sum : sums) {
     check_codec(spec, sum.payload, type, nullptr);
-    if (sum.summands.size() < 2 || sum.summands.size() > most_summands) {
+    if (sum.summands.size() < 2 || sum.summands.size() > codec::most_summands) {
       fault("%zu summands", sum.summands.size());
     }
     const std::size_t room = codec::max_payload_bytes(spec, type, sum.count);
@@ -214,7 +214,7 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
     const auto work = [=, this, number = given_ + 1]() -> std::optional<gpu::Outcome> {
       const Memory& memory = Memory::instance();
       codec::Status status = codec::Status::ok;
-      std::vector<codec::szp::Summand> summands;
+      std::vector<codec::Summand> summands;
       for (const gpu::Summand& one : given) {
         if (status != codec::Status::ok) break;
         const std::size_t bytes = size_of(one.bytes, one.report, status);

@@ -192,7 +192,7 @@ void on_grid() {
   constexpr std::size_t count = 9000;
   Rows<T> rows(5, std::vector<T>(count)), decoded(5, std::vector<T>(count));
   std::vector<std::vector<std::byte>> payloads;
-  std::vector<codec::szp::Summand> summands;
+  std::vector<codec::Summand> summands;
   for (std::size_t k = 0; k < rows.size(); ++k) {
     for (T& x : rows[k]) x = drawn<T>(random, 0) * (k == 2 ? T(2) : T(0.5));
     payloads.emplace_back(codec::max_payload_bytes(spec, type_of<T>, count));

@@ -194,7 +194,7 @@ void sums() {
     reports[pairs + i] = {two.size(), codec::Status::ok, 1};
     const bool reported = i % 2 == 0;
     // The second comes once, twice, … up to as often as there is room.
-    const std::size_t times = 1 + i % (gpu::CodecQueue::most_summands - 1);
+    const std::size_t times = 1 + i % (codec::most_summands - 1);
     const gpu::Summand first_one{a.data + i * step, reported ? step : one.size(),
                                  reported ? &reports[i] : nullptr};
     const gpu::Summand second{b.data + i * step, reported ? step : two.size(),
@@ -204,7 +204,7 @@ void sums() {
     given.push_back({summands[i], count, payloads.data + i * step,
                      i % 3 == 0 ? &reports[2 * pairs + i] : nullptr});
     std::vector<std::byte> sum(step);
-    std::vector<codec::szp::Summand> on_host(1 + times, {two.data(), two.size()});
+    std::vector<codec::Summand> on_host(1 + times, {two.data(), two.size()});
     on_host[0] = {one.data(), one.size()};
     std::size_t bytes = 0;
     statuses.push_back(codec::szp::add(type_of<T>, on_host, count, sum.data(), bytes));

@@ -7,7 +7,7 @@ namespace mpress::codec::cuda {
 
 /// Payloads to be added, as kernels see them.
 struct SumSegment {
-  Source from[szp::most_summands];
+  Source from[most_summands];
   unsigned char* out;
   std::uint64_t count;  ///< elements
   Result* result;

@@ -22,6 +22,7 @@
 #include "codec/element.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
+#include "codec/summand.hpp"
 #include "codec/szp/grid.hpp"
 
 // Instruction-set files must not share out-of-line copies of these with other files.
@@ -316,20 +317,11 @@ std::size_t encode(ElementType type, const void* in, std::size_t count, const Gr
 Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
               std::size_t count, Combine how = Combine::replace);
 
-struct Summand {
-  const void* payload;  ///< of any alignment; more than one summand may be the same
-  std::size_t bytes;
-  bool is_elements = false;  ///< those lie there, of any alignment, and `bytes` does not count
-};
-
 /// What elements among the summands count as: as what encode() makes of them.
 struct EncodedAs {
   Grid grid;
   Mode mode = Mode::fast;
 };
-
-/// What add() takes at most. 32 bits hold their sums before anything is known of them.
-inline constexpr std::size_t most_summands = 8;
 
 /// Adds untrusted payloads of `count` elements each, 2 to most_summands, without going through the
 /// elements: quanta are added exactly, and `out` becomes the payload that encode() writes for their

@@ -171,7 +171,7 @@ class CudaArrays final : public Arrays {
     });
   }
 
-  Failure add(const Spec& spec, ElementType type, std::span<const codec::szp::Summand> summands,
+  Failure add(const Spec& spec, ElementType type, std::span<const codec::Summand> summands,
               std::size_t count, int device, void* handle, codec::Status& status,
               DeviceBlockPointer& payload, double& bound) override {
     return guarded([&] {
@@ -179,7 +179,7 @@ class CudaArrays final : public Arrays {
       const memory::DeviceScope scope(device);
       std::vector<AlignedPayload> aligned;
       std::vector<codec::cuda::Summand> given;
-      for (const codec::szp::Summand& one : summands) {
+      for (const codec::Summand& one : summands) {
         aligned.emplace_back(one.payload, one.bytes, device, stream);
         given.push_back({aligned.back().data(), one.bytes});
       }
@@ -265,13 +265,13 @@ class CudaArrays final : public Arrays {
     });
   }
 
-  Failure add_async(const Spec& spec, ElementType type,
-                    std::span<const codec::szp::Summand> summands, std::size_t count, void* payload,
-                    Report* report, void* workspace, int device, void* stream) override {
+  Failure add_async(const Spec& spec, ElementType type, std::span<const codec::Summand> summands,
+                    std::size_t count, void* payload, Report* report, void* workspace, int device,
+                    void* stream) override {
     return guarded([&] {
       const memory::DeviceScope scope(device);
       std::vector<codec::cuda::Summand> given;
-      for (const codec::szp::Summand& one : summands) given.push_back({one.payload, one.bytes});
+      for (const codec::Summand& one : summands) given.push_back({one.payload, one.bytes});
       const codec::cuda::AddSegment segment{given, count, payload, report};
       memory::check(codec::cuda::add(spec, type, {&segment, 1}, workspace, stream_of(stream)),
                     "adding");

@@ -7,7 +7,6 @@
 
 #include "codec/codec.hpp"
 #include "codec/codec_cuda.hpp"
-#include "codec/szp/format.hpp"
 #include "gpu/cuda/combine.hpp"
 #include "gpu/cuda/driver.hpp"
 #include "gpu/cuda/joint/joint.hpp"
@@ -324,7 +323,6 @@ Event CudaQueue::add(const Spec& spec, ElementType type, std::span<const Sum> su
     void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, sums.size()));
     check(codec::cuda::add(spec, type, segments, work, stream_), "adding");
   };
-  static_assert(most_summands == codec::szp::most_summands);
   return give(enqueue, sums.size());
 }
 
