@@ -143,7 +143,7 @@ void find_extremes(std::span<const void* const> inputs, std::size_t first, std::
 
 template <class T>
 void combine_as(Combine how, std::span<const void* const> inputs, void* out, std::size_t count,
-                const szp::Grid& grid) {
+                const Grid& grid) {
   const Scratch scratch;
   auto& tile = scratch.as<Tile<T>>();
   szp::Quantizer<T> z{};
@@ -166,7 +166,7 @@ void combine_as(Combine how, std::span<const void* const> inputs, void* out, std
 }  // namespace
 
 void combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
-                          void* out, std::size_t count, const szp::Grid& grid) {
+                          void* out, std::size_t count, const Grid& grid) {
   compute([&] {
     const auto combine = type == ElementType::f32 ? combine_as<float> : combine_as<double>;
     combine(how, inputs, out, count, grid);

@@ -34,7 +34,7 @@ Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size
     resolved.dim = static_cast<std::uint8_t>(mpc::choose_dim(type, elements, count));
   }
   if (spec.bound == Bound::rel) {
-    const szp::Grid grid = compute([&] {
+    const Grid grid = compute([&] {
       return type == ElementType::f32
                  ? szp::relative_grid<float>(spec.value, range.min, range.max)
                  : szp::relative_grid<double>(spec.value, range.min, range.max);

@@ -9,16 +9,16 @@
 
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "codec/grid.hpp"
 #include "codec/range.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
-#include "codec/szp/grid.hpp"
 
 namespace mpress::codec {
 
 /// That of szp with an absolute bound.
-inline szp::Grid grid_of(const Spec& spec) {
-  szp::Grid grid(spec.value, spec.slack);
+inline Grid grid_of(const Spec& spec) {
+  Grid grid(spec.value, spec.slack);
   grid.step = spec.step;
   return grid;
 }

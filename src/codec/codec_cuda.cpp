@@ -56,7 +56,7 @@ cudaError_t add(const Spec& spec, ElementType type, std::span<const AddSegment> 
                 void* workspace, cudaStream_t stream) {
   const NvtxRange range("add", spec, type, segments);
   if (spec.codec != Codec::szp) return cudaErrorInvalidValue;
-  const szp::Grid grid = spec.bound == Bound::abs ? grid_of(spec) : szp::Grid{};
+  const Grid grid = spec.bound == Bound::abs ? grid_of(spec) : Grid{};
   const szp::EncodedAs elements{grid, spec.mode};
   return szp::cuda::add(type, segments, elements, workspace, stream);
 }

@@ -8,7 +8,7 @@
 #include "codec/checksum.hpp"  // MPRESS_HOST_DEVICE
 #include "codec/element.hpp"
 #include "codec/float_environment.hpp"
-#include "codec/szp/grid.hpp"
+#include "codec/grid.hpp"
 
 namespace mpress::codec {
 
@@ -45,6 +45,6 @@ void combine_all(Combine how, ElementType type, std::span<const void* const> inp
 /// inputs are encoded that are summed. Then each is taken for what it decodes to, whether or
 /// not it has been encoded, and the result is what szp::add() gives, where that succeeds.
 void combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
-                          void* out, std::size_t count, const szp::Grid& grid = {});
+                          void* out, std::size_t count, const Grid& grid = {});
 
 }  // namespace mpress::codec

@@ -29,7 +29,7 @@ struct Spec {
   Mode mode = Mode::fast;
   std::uint8_t dim = 0;  ///< mpc: distance of the delta; 0 means chosen by sampling
   double value = 0;      ///< zfp: bits a value as asked for; szp: the bound
-  double slack = 0;      ///< szp with an absolute bound: of its grid (codec/szp/grid.hpp)
+  double slack = 0;      ///< szp with an absolute bound: of its grid (codec/grid.hpp)
   double step = 0;       ///< of its grid, too; 0: it follows from the bound
 
   bool operator==(const Spec&) const = default;

@@ -137,7 +137,7 @@ class CodecQueue {
   /// `most_inputs` lies in memory of the host that is pinned, until the work is done.
   virtual Event combine_in_any_order(Combine how, ElementType type,
                                      std::span<const void* const> inputs, void* out,
-                                     std::size_t count, const codec::szp::Grid& grid) = 0;
+                                     std::size_t count, const codec::Grid& grid) = 0;
 
  protected:
   ~CodecQueue() = default;

@@ -95,7 +95,7 @@ struct JointSum {
   /// of that memory before, which is over on the queues of all members.
   std::uint32_t call;
   /// Of each contribution. None: elements are combined as they are, in the order of the members.
-  codec::szp::Grid grid;
+  codec::Grid grid;
   codec::Combine how = codec::Combine::sum;  ///< without a grid
   /// In elements: part i, which member i adds up, is `counts[i]` from `begins[i]` on.
   std::span<const std::uint64_t> begins, counts;

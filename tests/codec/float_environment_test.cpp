@@ -108,7 +108,7 @@ void sums_of_codecs_are_alike() {
   std::vector<T> decoded(count);
   expect_same("szp::add", [&] {
     Findings found;
-    const codec::szp::Grid grid(1e-3);
+    const codec::Grid grid(1e-3);
     const std::size_t bytes =
         codec::szp::encode(type, plain[0].data(), count, grid, Mode::fast, payload.data());
     const codec::Summand summands[] = {

@@ -47,7 +47,8 @@ std::vector<T> brought(Kind kind, double most, double step, int summand, std::si
 
 // As reductions add: a few at a time; the first are elements, which nobody has encoded.
 template <class T>
-std::vector<T> sum_of_quanta(std::span<const std::vector<T>> summands, const szp::Grid& each) {
+std::vector<T> sum_of_quanta(std::span<const std::vector<T>> summands,
+                             const mpress::codec::Grid& each) {
   const std::size_t n = summands[0].size();
   std::vector<Payload> payloads;
   for (const std::vector<T>& x : summands) {
@@ -74,7 +75,8 @@ std::vector<T> sum_of_quanta(std::span<const std::vector<T>> summands, const szp
 }
 
 template <class T>
-std::vector<T> sum_of_elements(std::span<const std::vector<T>> summands, const szp::Grid& each) {
+std::vector<T> sum_of_elements(std::span<const std::vector<T>> summands,
+                               const mpress::codec::Grid& each) {
   std::vector<const void*> inputs;
   for (const std::vector<T>& x : summands) inputs.push_back(x.data());
   std::vector<T> sum(summands[0].size());

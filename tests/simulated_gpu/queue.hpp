@@ -102,7 +102,7 @@ class Queue final : public gpu::Queue, public gpu::CodecQueue, public gpu::Colle
                      void* out, std::size_t count, bool wide) override;
   gpu::Event combine_in_any_order(gpu::Combine how, ElementType type,
                                   std::span<const void* const> inputs, void* out, std::size_t count,
-                                  const codec::szp::Grid& grid) override;
+                                  const codec::Grid& grid) override;
   gpu::Event combine_jointly(gpu::Combine how, ElementType type, const gpu::Joint& joint) override;
   gpu::Event move_jointly(const gpu::JointMove& move) override;
   gpu::Event sum_jointly(ElementType type, const gpu::JointSum& sum) override;

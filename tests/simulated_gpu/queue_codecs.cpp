@@ -254,7 +254,7 @@ gpu::Event Queue::combine(gpu::Combine how, ElementType type, std::span<const vo
 
 gpu::Event Queue::combine_in_any_order(gpu::Combine how, ElementType type,
                                        std::span<const void* const> inputs, void* out,
-                                       std::size_t count, const codec::szp::Grid& grid) {
+                                       std::size_t count, const codec::Grid& grid) {
   const Call call(calls_);
   const auto combine = [=](std::span<const void* const> views, void* view) {
     codec::combine_in_any_order(how, type, views, view, count, grid);

@@ -237,7 +237,7 @@ void on_grid() {
 /// A bound and a slack anywhere among the type's magnitudes, half of them where those end, and at
 /// times a reach.
 template <class T>
-codec::szp::Grid drawn_grid(std::mt19937_64& random) {
+codec::Grid drawn_grid(std::mt19937_64& random) {
   using Limits = std::numeric_limits<T>;
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   const double unit = std::uniform_real_distribution(0.0, 1.0)(random);
@@ -247,8 +247,8 @@ codec::szp::Grid drawn_grid(std::mt19937_64& random) {
     case 1: exponent = Limits::max_exponent - below(16) - 1; break;
     default: break;
   }
-  codec::szp::Grid grid(std::ldexp(1 + unit, exponent),
-                        below(2) == 0 ? 0 : std::ldexp(unit, exponent - below(24)));
+  codec::Grid grid(std::ldexp(1 + unit, exponent),
+                   below(2) == 0 ? 0 : std::ldexp(unit, exponent - below(24)));
   switch (below(4)) {
     case 0: grid.reach = std::floor(std::exp2(23 * unit)); break;
     case 1: grid.reach = 10 * unit; break;

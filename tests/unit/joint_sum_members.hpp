@@ -170,15 +170,15 @@ class Members : public JointMembers {
     }
   }
 
-  static codec::szp::Grid grid(const Case& one) {
-    codec::szp::Grid found = one.bound;
+  static codec::Grid grid(const Case& one) {
+    codec::Grid found = one.bound;
     found.reach = one.reach;
     return found;
   }
 
   /// All elements and their sums?
   template <class T>
-  static bool are_quanta(const std::vector<std::vector<T>>& inputs, const codec::szp::Grid& grid) {
+  static bool are_quanta(const std::vector<std::vector<T>>& inputs, const codec::Grid& grid) {
     codec::szp::Quantizer<T> z{};
     codec::szp::make_quantizer(grid, z);
     for (std::size_t i = 0; i < inputs[0].size(); ++i) {
@@ -246,7 +246,7 @@ class Members : public JointMembers {
                      .is_on_host = is_on_host_,
                      .member = i,
                      .call = call_,
-                     .grid = one.as_they_are ? codec::szp::Grid{} : grid(one),
+                     .grid = one.as_they_are ? codec::Grid{} : grid(one),
                      .how = one.how,
                      .begins = cut.begins,
                      .counts = cut.counts,

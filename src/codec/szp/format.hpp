@@ -20,15 +20,17 @@
 #include "codec/checksum.hpp"
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "codec/grid.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
 #include "codec/summand.hpp"
-#include "codec/szp/grid.hpp"
 
 // Instruction-set files must not share out-of-line copies of these with other files.
 #define MPRESS_SZP_INLINE MPRESS_HOST_DEVICE __attribute__((always_inline)) constexpr
 
 namespace mpress::codec::szp {
+
+using codec::Grid;
 
 inline constexpr std::uint8_t format_version = 1;
 inline constexpr std::uint32_t unit_bytes = 16384;

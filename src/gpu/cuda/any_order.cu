@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(threads)
 
 template <class T>
 cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t count,
-                       const szp::Grid& grid, const Tell& tell, cudaStream_t stream) {
+                       const codec::Grid& grid, const Tell& tell, cudaStream_t stream) {
   constexpr std::size_t most_blocks = 8 * 132;  // as many as large devices have room for
   const auto blocks = static_cast<unsigned>(
       std::clamp<std::size_t>((count + threads - 1) / threads, 1, most_blocks));
@@ -73,7 +73,7 @@ cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t
 
 cudaError_t combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
                                  const void* const* inputs_there, void* out, std::size_t count,
-                                 const codec::szp::Grid& grid, const Tell& tell, cudaStream_t stream) {
+                                 const codec::Grid& grid, const Tell& tell, cudaStream_t stream) {
   if (inputs.empty()) return cudaErrorInvalidValue;
   Inputs all{};
   if (inputs.size() > CodecQueue::most_inputs) {

@@ -22,7 +22,6 @@ cudaError_t combine_elements(codec::Combine how, ElementType type,
 cudaError_t combine_in_any_order(codec::Combine how, ElementType type,
                                  std::span<const void* const> inputs,
                                  const void* const* inputs_there, void* out, std::size_t count,
-                                 const codec::szp::Grid& grid, const Tell& tell,
-                                 cudaStream_t stream);
+                                 const codec::Grid& grid, const Tell& tell, cudaStream_t stream);
 
 }  // namespace mpress::gpu

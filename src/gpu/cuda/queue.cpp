@@ -335,7 +335,7 @@ Event CudaQueue::combine(Combine how, ElementType type, std::span<const void* co
 
 Event CudaQueue::combine_in_any_order(Combine how, ElementType type,
                                       std::span<const void* const> inputs, void* out,
-                                      std::size_t count, const codec::szp::Grid& grid) {
+                                      std::size_t count, const codec::Grid& grid) {
   return give([&](Event event) {
     const bool is_far = inputs.size() > most_inputs;
     check(mpress::gpu::combine_in_any_order(how, type, inputs,

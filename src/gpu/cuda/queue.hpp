@@ -48,7 +48,7 @@ class CudaQueue final : public Queue, public CodecQueue, public CollectiveQueue 
   Event combine(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
                 std::size_t count, bool wide) override;
   Event combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
-                             void* out, std::size_t count, const codec::szp::Grid& grid) override;
+                             void* out, std::size_t count, const codec::Grid& grid) override;
   Event combine_jointly(Combine how, ElementType type, const Joint& joint) override;
   Event move_jointly(const JointMove& move) override;
   Event sum_jointly(ElementType type, const JointSum& sum) override;

@@ -76,7 +76,7 @@ JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* re
   return {static_cast<std::uint64_t>(ability), word, routes[0], routes[1], units};
 }
 
-Answer JointSum::accept(std::span<const Told> told, const codec::szp::Grid& grid) {
+Answer JointSum::accept(std::span<const Told> told, const codec::Grid& grid) {
   std::vector<std::uint64_t> devices;
   std::vector<JointMemory::Routes> routes;
   Ability least = Ability::has;
@@ -121,7 +121,7 @@ void JointSum::measure_link() const {
                            "a collective call");
 }
 
-Answer JointSum::accept_told(std::span<const std::uint64_t> told, const codec::szp::Grid& grid) {
+Answer JointSum::accept_told(std::span<const std::uint64_t> told, const codec::Grid& grid) {
   std::vector<Told> all(told.size() / words);
   for (std::size_t i = 0; i < told.size(); ++i) all[i / words][i % words] = told[i];
   return accept(all, grid);

@@ -63,10 +63,10 @@ class JointSum {
 
   /// What all have told, by rank. The same for all. Where it is accepted it begins: each member's
   /// contribution by that grid, or, without one, as it is.
-  Answer accept(std::span<const Told> told, const codec::szp::Grid& grid);
+  Answer accept(std::span<const Told> told, const codec::Grid& grid);
 
   /// The same of words one behind the other.
-  Answer accept_told(std::span<const std::uint64_t> told, const codec::szp::Grid& grid);
+  Answer accept_told(std::span<const std::uint64_t> told, const codec::Grid& grid);
 
   /// In the place of accept(), by a member that does not know what all have told: its own kernel is
   /// not to be waited for.
@@ -116,7 +116,7 @@ class JointSum {
   int device_ = gpu::host;
   const std::byte* input_ = nullptr;
   std::byte* results_ = nullptr;
-  codec::szp::Grid grid_;
+  codec::Grid grid_;
   std::uint32_t number_ = 0;               ///< of its first lap
   gpu::Event event_ = 0;                   ///< of its kernel
   std::vector<std::uint32_t> units_;       ///< by member

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "codec/szp/grid.hpp"
+#include "codec/grid.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/fold.hpp"
@@ -41,8 +41,8 @@ class NeighbourSum final : public CollectiveOperation {
  private:
   /// Of a sum in quanta.
   struct Quanta {
-    codec::szp::Grid grid;  ///< of each vector
-    double bound;           ///< of the result
+    codec::Grid grid;  ///< of each vector
+    double bound;      ///< of the result
   };
   static std::optional<Quanta> quanta_of(const Spec& spec, const Exchange& exchange);
 

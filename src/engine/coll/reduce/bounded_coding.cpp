@@ -62,7 +62,7 @@ void BoundedCoding::agree(std::span<const Brought> told, const BoundedReduction&
 }
 
 /// That of one member's elements, for a `bound` on the result.
-std::optional<codec::szp::Grid> BoundedCoding::grid_for(double bound, const BoundedReduction& of) {
+std::optional<codec::Grid> BoundedCoding::grid_for(double bound, const BoundedReduction& of) {
   using namespace codec::szp;
   if (!of.is_sum) return bound;
   const auto summand = [&](const Grounds& from) {
@@ -74,13 +74,13 @@ std::optional<codec::szp::Grid> BoundedCoding::grid_for(double bound, const Boun
     return summand({bound, std::max(greatest, covered(of.type, bound, of.members))});
   }
   if (is_blind) return summand(grounds);
-  const std::optional<Grid> of_steps = summand(coarse({bound, greatest}));
+  const std::optional<codec::Grid> of_steps = summand(coarse({bound, greatest}));
   return of_steps && resolvable(of.type, of_steps->bound) ? of_steps : summand({bound, greatest});
 }
 
 void BoundedCoding::choose(double bound, const BoundedReduction& of) {
   using namespace codec::szp;
-  const std::optional<Grid> part = grid_for(bound, of);
+  const std::optional<codec::Grid> part = grid_for(bound, of);
   if (!part || !(part->bound > 0) || !resolvable(of.type, part->bound)) {
     coding = {Spec{.codec = Codec::mpc}, true};  // nothing is lost, and so no bound is exceeded
     return;

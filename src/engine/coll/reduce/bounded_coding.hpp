@@ -58,7 +58,7 @@ struct BoundedCoding {
 
  private:
   void agree(std::span<const Brought> told, const BoundedReduction& of);
-  std::optional<codec::szp::Grid> grid_for(double bound, const BoundedReduction& of);
+  std::optional<codec::Grid> grid_for(double bound, const BoundedReduction& of);
   void choose(double bound, const BoundedReduction& of);
 };
 

@@ -153,8 +153,8 @@ bool PieceSum::combine_on_device() {
 }
 
 /// That of payloads, to which elements are taken as well.
-codec::szp::Grid PieceSum::grid() const {
-  return of_.adds_quanta ? codec::grid_of(of_.coding.spec) : codec::szp::Grid{};
+codec::Grid PieceSum::grid() const {
+  return of_.adds_quanta ? codec::grid_of(of_.coding.spec) : codec::Grid{};
 }
 
 /// Of more than a launch takes, what is there so far is the first of the next. The own elements

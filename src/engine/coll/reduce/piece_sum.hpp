@@ -96,7 +96,7 @@ class PieceSum {
   void combine_some();
   bool combine_on_device();
   bool is_in_any_order() const { return of_.is_reproducible || of_.adds_quanta; }
-  codec::szp::Grid grid() const;
+  codec::Grid grid() const;
   void give_in_order();
   bool give_in_any_order();
   void give(std::span<const void* const> inputs);

@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(threads, residency)
 
 /// `room`: units of a part that all members' memory has room for.
 template <class T>
-cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, std::uint32_t room,
+cudaError_t sum_as(SumCall& call, const codec::Grid& grid, std::uint32_t room,
                    const Tell& tell, cudaStream_t stream) {
   Quantizer<T> z{};
   if (grid.bound != 0 && !codec::szp::quantizer_of(grid, z)) return cudaErrorInvalidValue;

@@ -1,9 +1,9 @@
-// The grid to which szp takes elements.
+// The grid to which a codec that quantises takes elements.
 #pragma once
 
 #include "codec/checksum.hpp"  // MPRESS_HOST_DEVICE
 
-namespace mpress::codec::szp {
+namespace mpress::codec {
 
 /// Elements become multiples of a step that is a little below twice `bound`, unless it is given.
 /// One that would be off by the bound and `slack`, or more, is kept as it is. The slack is for what
@@ -24,4 +24,4 @@ struct Grid {
   bool operator==(const Grid&) const = default;
 };
 
-}  // namespace mpress::codec::szp
+}  // namespace mpress::codec
