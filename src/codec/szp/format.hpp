@@ -30,8 +30,6 @@
 
 namespace mpress::codec::szp {
 
-using codec::Grid;
-
 inline constexpr std::uint8_t format_version = 1;
 inline constexpr std::uint32_t unit_bytes = 16384;
 inline constexpr std::uint32_t block_elements = 32;

@@ -71,7 +71,7 @@ bool ReducedCall::begins_jointly() {
   std::vector<JointSum::Told> told;
   for (const Brought& one : told_) told.push_back(one.joint);
   const bool is_relative = spec_.bound == Bound::rel;
-  const codec::szp::Grid grid =
+  const codec::Grid grid =
       agreed_.is_blind && !is_relative ? *blind_grid() : codec::grid_of(agreed_.coding.spec);
   if (agreed_.is_blind && is_relative) joint_->find_range();
   if (joint_->accept(told, grid) != Answer::accepted) return false;

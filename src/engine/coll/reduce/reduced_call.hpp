@@ -94,7 +94,7 @@ class ReducedCall final : public CollectiveOperation {
   void begin_measuring();
   void begin_exchange();
   void conclude_exchange();
-  std::optional<codec::szp::Grid> blind_grid() const;
+  std::optional<codec::Grid> blind_grid() const;
   BlindSums& blind_sums() const;
   BlindSums::Like like() const {
     return {reduction_.type, static_cast<std::size_t>(reduction_.count)};

@@ -60,7 +60,7 @@ bool ReducedCall::may_be_blind() const {
 }
 
 /// Of a joint sum that begins before the range is known; with a bound that is absolute.
-std::optional<codec::szp::Grid> ReducedCall::blind_grid() const {
+std::optional<codec::Grid> ReducedCall::blind_grid() const {
   return codec::szp::blind_grid(reduction_.type, spec_.value, team_.size());
 }
 
