@@ -37,7 +37,7 @@ JointSum::Goal ReducedCall::joint_goal() const {
 }
 
 /// What this member tells of whether it can.
-void ReducedCall::offer_jointly(Brought& told) {
+void ReducedCall::offer_jointly(ContributionSummary& told) {
   if (!may_add_jointly()) return;
   joint_.emplace(job_, team_, JointMemories::of(job_, team_).coded_sums, reduction_.type, begins_,
                  joint_goal(), std::nullopt);
@@ -69,7 +69,7 @@ bool ReducedCall::begins_jointly() {
   if (agreed_.is_blind && agreed_.are_any_known) return false;
   if (!do_quanta_travel()) return false;
   std::vector<JointSum::Told> told;
-  for (const Brought& one : told_) told.push_back(one.joint);
+  for (const ContributionSummary& one : told_) told.push_back(one.joint);
   const bool is_relative = spec_.bound == Bound::rel;
   const codec::Grid grid =
       agreed_.is_blind && !is_relative ? *blind_grid() : codec::grid_of(agreed_.coding.spec);

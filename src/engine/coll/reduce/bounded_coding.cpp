@@ -9,14 +9,14 @@
 namespace mpress::engine {
 namespace {
 
-/// Of the host's window, what all members bring together, to go in windows.
+/// Of the host's window, filled by the contributions of all members, for these to go in windows.
 constexpr double least_of_window = 0.25;
 
-/// Coding::share_in_windows. Some members may bring next to nothing.
-double share_in_windows(std::span<const Brought> told) {
+/// Coding::share_in_windows. Some contributions may be next to nothing.
+double share_in_windows(std::span<const ContributionSummary> told) {
   double longest = 0;
   double windows = 0;
-  for (const Brought& one : told) {
+  for (const ContributionSummary& one : told) {
     if (one.share == 0) return 0;
     longest = std::max(longest, one.share);
     windows += one.windows;
@@ -26,36 +26,36 @@ double share_in_windows(std::span<const Brought> told) {
 
 }  // namespace
 
-BoundedCoding::BoundedCoding(std::span<const Brought> told, const BoundedReduction& of)
+BoundedCoding::BoundedCoding(std::span<const ContributionSummary> told, const BoundedReduction& of)
     : coding{Spec{.codec = Codec::none}, true} {
   compute([&] { agree(told, of); });
 }
 
-void BoundedCoding::agree(std::span<const Brought> told, const BoundedReduction& of) {
+void BoundedCoding::agree(std::span<const ContributionSummary> told, const BoundedReduction& of) {
   const auto all = [&](std::uint64_t flag) {
-    return std::ranges::all_of(told, [=](const Brought& one) { return one.has(flag); });
+    return std::ranges::all_of(told, [=](const ContributionSummary& one) { return one.has(flag); });
   };
   const auto any = [&](std::uint64_t flag) {
-    return std::ranges::any_of(told, [=](const Brought& one) { return one.has(flag); });
+    return std::ranges::any_of(told, [=](const ContributionSummary& one) { return one.has(flag); });
   };
-  are_any_known = any(Brought::is_known);
-  if (!any(Brought::pays) && !of.encodes_in_any_case) return;
-  is_blind = !all(Brought::is_known);
+  are_any_known = any(ContributionSummary::is_known);
+  if (!any(ContributionSummary::pays) && !of.encodes_in_any_case) return;
+  is_blind = !all(ContributionSummary::is_known);
   codec::Range range;
   std::uint64_t chunk_bytes = told.front().chunk_bytes;
-  for (const Brought& one : told) {
-    range.join({one.min, one.max, one.has(Brought::is_finite), false});
+  for (const ContributionSummary& one : told) {
+    range.join({one.min, one.max, one.has(ContributionSummary::is_finite), false});
     chunk_bytes = std::min(chunk_bytes, one.chunk_bytes);
   }
   greatest = std::max(std::fabs(range.min), std::fabs(range.max));
   coding.chunk_bytes = chunk_bytes;
-  coding.is_for_devices = all(Brought::is_on_device);
+  coding.is_for_devices = all(ContributionSummary::is_on_device);
   coding.share_in_windows = share_in_windows(told);
   if (is_blind && of.spec.bound == Bound::rel) {
     // Those who know it wait for those who do not, and none of them encodes anything.
     grounds = told.front().expected;
-    const bool are_alike =
-        std::ranges::all_of(told, [&](const Brought& one) { return one.expected == grounds; });
+    const bool are_alike = std::ranges::all_of(
+        told, [&](const ContributionSummary& one) { return one.expected == grounds; });
     if (are_any_known || !are_alike) return;
   }
   choose(of.spec.bound == Bound::rel ? of.spec.value * range.width() : of.spec.value, of);

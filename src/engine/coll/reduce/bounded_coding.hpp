@@ -1,5 +1,5 @@
-// What members of a reduction with a bound on the error tell each other first, the range of what
-// they bring, and how all encode it then, which follows from what all were told alone.
+// A reduction with a bound on the error: the words that members tell each other first of their
+// contributions, and how all encode these then, which follows from such words alone.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace mpress::engine {
 
-/// What a member tells of what it brings.
-struct Brought {
+/// A member's contribution, as it tells the others.
+struct ContributionSummary {
   double min, max;  ///< of finite elements; both 0 where there are none
-  double share;     ///< of its payloads, of their elements' bytes; 0: none go in windows
+  double share;     ///< of their elements' bytes that payloads take; 0: none go in windows
   double windows;   ///< of the host, that the payloads of all would fill, were they like its
   std::uint64_t chunk_bytes;
   std::uint64_t flags;
@@ -54,10 +54,10 @@ struct BoundedCoding {
   bool are_any_known = false;
 
   BoundedCoding() = default;
-  BoundedCoding(std::span<const Brought> told, const BoundedReduction& of);
+  BoundedCoding(std::span<const ContributionSummary> told, const BoundedReduction& of);
 
  private:
-  void agree(std::span<const Brought> told, const BoundedReduction& of);
+  void agree(std::span<const ContributionSummary> told, const BoundedReduction& of);
   std::optional<codec::Grid> grid_for(double bound, const BoundedReduction& of);
   void choose(double bound, const BoundedReduction& of);
 };

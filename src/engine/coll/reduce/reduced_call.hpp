@@ -105,7 +105,7 @@ class ReducedCall final : public CollectiveOperation {
   bool is_overwritten() const;
   bool ends_for_failure();
   void begin_after_exchange();
-  void offer_jointly(Brought& told);
+  void offer_jointly(ContributionSummary& told);
   bool have_joint_memory() const;
   bool may_add_jointly() const;
   JointSum::Goal joint_goal() const;
@@ -175,7 +175,7 @@ class ReducedCall final : public CollectiveOperation {
   memory::Buffer copy_;   ///< of the input: aligned, or on the host
   Phase phase_ = Phase::over;
   OwnRange range_;  ///< of what this rank brings
-  std::vector<Brought> told_;
+  std::vector<ContributionSummary> told_;
   BoundedCoding agreed_;               ///< of one without a bound, what is known beforehand
   Errors errors_;                      ///< of this rank
   std::vector<Errors> all_errors_;     ///< by rank

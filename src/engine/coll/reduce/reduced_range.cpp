@@ -21,7 +21,7 @@ Part ReducedCall::own_piece() const {
   return longest_contribution(reduction_, input_, begins_, team_.rank());
 }
 
-/// Brought::share.
+/// ContributionSummary::share.
 double ReducedCall::share_in_windows() const {
   if (!served_.is_blocking || Backoff::is_oversubscribed() || !job_.links.host.is_open()) return 0;
   const auto comm = mpi::comm_info(comm_of(team_));
@@ -88,13 +88,13 @@ void ReducedCall::begin_exchange() {
   note(range_.code());
   const codec::Range range = range_.value();
   // What paid once in a call does so again: all members have blind results, or none.
-  const std::uint64_t flags = (has_blind_results_ || pays() ? Brought::pays : 0) |
-                              (range.any_finite ? Brought::is_finite : 0) |
-                              (home_ != gpu::host ? Brought::is_on_device : 0) |
-                              (range_.is_known() ? Brought::is_known : 0);
+  const std::uint64_t flags = (has_blind_results_ || pays() ? ContributionSummary::pays : 0) |
+                              (range.any_finite ? ContributionSummary::is_finite : 0) |
+                              (home_ != gpu::host ? ContributionSummary::is_on_device : 0) |
+                              (range_.is_known() ? ContributionSummary::is_known : 0);
   const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
   told_.assign(static_cast<std::size_t>(team_.size()), {});
-  Brought& told = told_[static_cast<std::size_t>(team_.rank())];
+  ContributionSummary& told = told_[static_cast<std::size_t>(team_.rank())];
   const double share = share_in_windows();
   const double windows = compute([&] {
     const double all = share * static_cast<double>(bytes()) * (team_.size() - 1);
@@ -104,7 +104,7 @@ void ReducedCall::begin_exchange() {
   if (!range_.is_known()) told.expected = expected_grounds().value_or(codec::szp::Grounds{});
   offer_jointly(told);
   phase_ = Phase::exchanging;
-  movement_ = share_with_all(told_.data(), sizeof(Brought));
+  movement_ = share_with_all(told_.data(), sizeof(ContributionSummary));
 }
 
 /// All members find the same, from what all have told.
