@@ -1,7 +1,7 @@
 // Whether a rank encodes its contribution to a collective call, decided before anything travels.
 //
 // Only the rank itself knows what its links and its data are like, so members tell each other their
-// answers (coll/route, coll/reduce/reduced_call), and all go by them.
+// answers (coll/route, coll/reduce/range_exchange), and all go by them.
 #pragma once
 
 #include <cstddef>

@@ -216,7 +216,7 @@ struct JointMemories {
   JointMemory combined;    ///< of coll/joint/joint_reduction
   JointMemory raw_sums;    ///< of those that are long
   JointMemory moved;       ///< of coll/joint/joint_movement
-  JointMemory coded_sums;  ///< of coll/reduce/reduced_call
+  JointMemory coded_sums;  ///< of coll/reduce/one_kernel
   BlindSums blind_sums;    ///< of those
 };
 
