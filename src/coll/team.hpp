@@ -32,6 +32,9 @@
 
 namespace mpress::engine {
 
+class Envelopes;
+struct Messaging;
+
 /// Boards of this rank's teams, and the hosts of the job, on which they lie. Thread-safe, once the
 /// hosts are open.
 class Boards {
@@ -121,6 +124,10 @@ class Team : public std::enable_shared_from_this<Team> {
   const TeamHints& hints() const { return hints_; }
 
   CallOrder& order() { return order_; }
+
+  /// For the blocks of one call, under a tag of its own (coll/blocks/envelope.hpp): `messaging` is
+  /// this rank's. Both outlive what it returns.
+  virtual std::unique_ptr<Envelopes> envelopes(Messaging& messaging, int tag) const = 0;
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(members_.size()); }

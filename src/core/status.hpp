@@ -12,12 +12,13 @@ class [[nodiscard]] Status {
  public:
   enum Code : std::uint8_t {
     ok,
-    no_memory,      ///< memory of the host, or of a device, ran out
-    device_failed,  ///< a device refuses to work
-    corrupt,        ///< what came cannot be decoded
-    unfit_spec,     ///< a codec spec does not fit the element type
-    truncated,      ///< a message is longer than the buffer that receives it
-    copy_failed,    ///< a Layout did not copy data
+    no_memory,         ///< memory of the host, or of a device, ran out
+    device_failed,     ///< a device refuses to work
+    corrupt,           ///< what came cannot be decoded
+    unfit_spec,        ///< a codec spec does not fit the element type
+    truncated,         ///< a message is longer than the buffer that receives it
+    copy_failed,       ///< a Layout did not copy data
+    transport_failed,  ///< whoever matches messages refused one, and knows its own code
   };
 
   constexpr Status(Code code = ok) : code_(code) {}  // NOLINT: functions return a code

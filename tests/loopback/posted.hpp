@@ -18,18 +18,18 @@ class Posted final : public engine::Operation,
                      public engine::InPlaceReceive,
                      public std::enable_shared_from_this<Posted> {
  public:
-  Posted(Rank& rank, std::shared_ptr<Memory> memory, std::unique_ptr<Strided> layout,
-         std::int64_t count)
-      : receive(rank), rank_(rank), memory_(std::move(memory)), layout_(std::move(layout)) {
-    receive.describe(trace::Op::recv, memory_->data(), count, layout_.get(), &outcome);
+  /// `outcome`: null, or it outlives this, as the memory does.
+  Posted(engine::Messaging& rank, std::byte* data, std::shared_ptr<const engine::Layout> layout,
+         std::int64_t count, trace::Called called = trace::Op::recv,
+         engine::Outcome* outcome = nullptr)
+      : receive(rank), rank_(rank), data_(data), layout_(std::move(layout)) {
+    receive.describe(called, data, count, layout_.get(), outcome);
   }
   ~Posted() { leave(); }
 
-  engine::Outcome outcome;
   engine::Receive receive;
 
   const engine::ReceiveBuffer& buffer() const { return receive.place().buffer(); }
-  const Strided& layout() const { return *layout_; }
 
   /// As a receive that is completed later. Returns whether it overlapped another.
   bool post(bool stays) {
@@ -60,11 +60,11 @@ class Posted final : public engine::Operation,
     if (place.kind() == engine::ReceivePlace::Kind::remote) {
       sim_copy_in(place.data(), message.data(), message.size());
       sim_synchronize();
-    } else if (place.data() != memory_->data() || layout_->contiguous) {
+    } else if (place.data() != data_ || layout_->contiguous) {
       if (!message.empty()) std::memcpy(place.data(), message.data(), message.size());
     } else {
       CHECK(layout_
-                ->unpack(message.data(), message.size(), memory_->data(),
+                ->unpack(message.data(), message.size(), data_,
                          static_cast<std::int64_t>(buffer().capacity() / layout_->size), true)
                 .is_ok());
     }
@@ -117,13 +117,13 @@ class Posted final : public engine::Operation,
  private:
   void leave() {
     if (std::exchange(is_claimed_, false)) {
-      rank_.in_place.remove(reinterpret_cast<std::uintptr_t>(memory_->data()));
+      rank_.in_place.remove(reinterpret_cast<std::uintptr_t>(data_));
     }
   }
 
-  Rank& rank_;
-  const std::shared_ptr<Memory> memory_;
-  const std::unique_ptr<Strided> layout_;
+  engine::Messaging& rank_;
+  std::byte* const data_;
+  const std::shared_ptr<const engine::Layout> layout_;
   bool is_watched_ = false;
   bool is_claimed_ = false;
   bool is_followed_ = false;

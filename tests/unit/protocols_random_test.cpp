@@ -109,11 +109,12 @@ struct Sending : engine::Operation {
 struct Receiving {
   Envelope envelope;
   std::shared_ptr<loopback::Memory> memory = nullptr;
-  std::shared_ptr<loopback::Posted> posted = nullptr;
-  std::int64_t count = 0;  ///< of items
-  std::size_t extent = 0;  ///< of the buffer
-  bool is_whole = true;    ///< no data follow
-  bool is_alone = true;    ///< in its buffer
+  std::shared_ptr<loopback::Strided> layout = nullptr;
+  std::shared_ptr<loopback::Posted> posted = nullptr;  ///< receives in that memory
+  std::int64_t count = 0;                              ///< of items
+  std::size_t extent = 0;                              ///< of the buffer
+  bool is_whole = true;                                ///< no data follow
+  bool is_alone = true;                                ///< in its buffer
   bool is_aside = false;
   Status::Code ending = Status::ok;
 };
@@ -254,7 +255,7 @@ class Player {
     const std::size_t bytes = sent.elements.size(), unit = element_size(sent.type);
     const std::size_t run = unit * (1 + member_.up_to(3));
     const std::size_t stride = member_.one_in(3) ? run + unit * member_.up_to(2) : run;
-    auto layout = std::make_unique<loopback::Strided>(sent.type, run, stride);
+    const auto layout = std::make_shared<loopback::Strided>(sent.type, run, stride);
     // A type of several kinds gets no frames, but headers.
     if ((!is_frame || !one.is_whole) && member_.one_in(4)) layout->element.reset();
     const std::size_t items = (bytes + run - 1) / run;
@@ -280,8 +281,8 @@ class Player {
       one.ending = Status::truncated;
       ++game_.truncated;
     }
-    one.posted =
-        std::make_shared<loopback::Posted>(rank_, one.memory, std::move(layout), one.count);
+    one.posted = std::make_shared<loopback::Posted>(rank_, one.memory->data(), layout, one.count);
+    one.layout = layout;
     if (is_probed) {
       one.posted->take(beginning, sent.from);
     } else {
@@ -313,7 +314,7 @@ class Player {
 
   void check(const Receiving& one) {
     const engine::Receive& receive = one.posted->receive;
-    const loopback::Strided& layout = one.posted->layout();
+    const loopback::Strided& layout = *one.layout;
     const engine::Receive::Result* const result = receive.result();
     CHECK((result ? result->status : Status()).code() == one.ending);
     if (one.ending == Status::corrupt) return;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "coll/blocks/envelope.hpp"
 #include "link/liveness.hpp"
 #include "loopback/loopback.hpp"
 
@@ -27,13 +28,16 @@ using engine::Team;
 using engine::Word;
 using link::HostMemory;
 
-/// The test gives it a channel, and gives its board back.
+/// Moves no blocks. The test gives it a channel, and gives its board back.
 class OwnTeam : public Team {
  public:
   using Team::give_back_board;
   using Team::meet;
   using Team::refuse;
   using Team::Team;
+  std::unique_ptr<engine::Envelopes> envelopes(engine::Messaging&, int) const override {
+    return nullptr;
+  }
 };
 
 /// Threads on hosts, `ranks_a_host` one after another on each; 0: each on one of its own, which has

@@ -11,6 +11,7 @@
 #include "trace/record.hpp"
 
 namespace mpress::engine {
+
 namespace {
 
 constexpr const char* no_communicator = "MPI made no private communicator";

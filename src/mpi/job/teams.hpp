@@ -6,6 +6,7 @@
 // (Teams::may_have()).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -18,6 +19,7 @@
 
 namespace mpress::engine {
 
+class Job;
 class Teams;
 
 /// The team of a communicator.
@@ -26,6 +28,14 @@ class CommTeam final : public Team, public mpi::Attachment {
   /// With the members' ranks; returns errors. MPI_COMM_NULL where MPI could not make it. A call
   /// that MPI has to serve after all is issued here, in the order of calls.
   MPI_Comm comm() const { return comm_; }
+
+  std::unique_ptr<Envelopes> envelopes(Messaging& messaging, int tag) const override;
+
+  /// MPI's own error code of the last message of blocks that it refused.
+  int transport_code() const { return transport_code_.load(std::memory_order_relaxed); }
+  void note_transport_code(int code) const {
+    transport_code_.store(code, std::memory_order_relaxed);
+  }
 
   void comm_ends() override;
   void comm_freed() override { let_go(); }
@@ -48,10 +58,14 @@ class CommTeam final : public Team, public mpi::Attachment {
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Request request_ = MPI_REQUEST_NULL;
   mpi::MpiChannel channel_;
+  mutable std::atomic<int> transport_code_{MPI_ERR_OTHER};
 };
 
 /// The private communicator of a team: in a process that runs MPI each is a communicator's.
 inline MPI_Comm comm_of(const Team& team) { return static_cast<const CommTeam&>(team).comm(); }
+
+/// The error code of MPI's for the status of what travels between the team's members.
+int code_of(const Job& job, const Team& team, Status status);
 
 /// The teams of this process. Thread-safe, but for open() and close().
 class Teams {

@@ -43,6 +43,9 @@ struct Items {
   std::size_t unit;
 };
 
+/// Of a message of `type`, which is `given`, once it is packed.
+Items items_of(const mpi::TypeInfo& type, MPI_Datatype given);
+
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest
 /// ends with the sending call, which is what the timeline shows of the message.
 struct Outgoing {
@@ -120,6 +123,8 @@ class SendOperation final : public Request {
   Ending finish(Job& job, MPI_Status& status) override;
   int cancel(MPI_Request* request) override;
   Ending ending() const;
+  /// What came of its data.
+  Status status() const { return send_->status(); }
   bool must_end() const override { return !is_sent_; }
   void abandon() override;
 

@@ -91,6 +91,13 @@ Part part_of(const Operand& operand, const Blocks& blocks, int i) {
           type->size * static_cast<std::size_t>(block.count)};
 }
 
+BlockData data_of(const Part& part) {
+  if (part.bytes == 0) return {};
+  std::shared_ptr<const Layout> layout = mpi::type_info(part.type);
+  if (!layout) return {};
+  return {part.data, part.count, std::move(layout), part.bytes};
+}
+
 int copy_part(Job& job, const Part& from, const Part& to) { return copy(job, from, to); }
 
 Op schedule_op(const Collective& call) {
@@ -105,35 +112,31 @@ Op schedule_op(const Collective& call) {
   }
 }
 
-BlockMap::BlockMap(Job& job, Op op, const Operands& operands, int rank, int ranks, int segments,
-                   Place place)
-    : job_(job),
-      operands_(&operands),
+OperandBlocks::OperandBlocks(Job& job, Op op, const Operands& operands, int rank, int ranks,
+                             int segments, Place place)
+    : BlockMap({op, ranks, operands.root, segments}),
+      job_(job),
+      operands_(operands),
       rank_(rank),
-      place_(std::move(place)),
-      task_{op, ranks, operands.root, segments} {}
+      place_(std::move(place)) {}
 
-BlockMap::BlockMap(Job& job, const schedule::Task& task, Find outgoing, Find incoming)
-    : job_(job),
-      find_outgoing_(std::move(outgoing)),
-      find_incoming_(std::move(incoming)),
-      task_(task) {}
-
-int BlockMap::open() {
+int OperandBlocks::open() {
   own_code_ = MPI_SUCCESS;
-  return task_.op == Op::bcast ? open_segments() : MPI_SUCCESS;
+  return task().op == Op::bcast ? open_segments() : MPI_SUCCESS;
 }
 
 /// The ranks' types have one signature, and any layouts: pieces are cut of what lies without gaps.
-int BlockMap::open_segments() {
-  const bool is_root = rank_ == task_.root;
-  const Operand& operand = operands_->receive;
+int OperandBlocks::open_segments() {
+  const bool is_root = rank_ == task().root;
+  const Operand& operand = operands_.receive;
   whole_ = part_of(operand, is_root ? operand.reads : operand.writes, 0);
   cut_ = whole_;
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(whole_.type);
   if (!type) return MPI_ERR_TYPE;
   cut_.type = type->packed_type();
   cut_.count = static_cast<MPI_Count>(whole_.bytes / type->packed_unit());
+  cut_layout_ = mpi::type_info(cut_.type);
+  if (!cut_layout_) return MPI_ERR_TYPE;
   if (type->contiguous) return MPI_SUCCESS;
   cut_.data = nullptr;
   packed_ = job_.take_on_host(device_of(job_, whole_.data, *type), whole_.bytes);
@@ -143,14 +146,13 @@ int BlockMap::open_segments() {
 }
 
 /// It never leaves the rank.
-void BlockMap::start_own_copy() {
-  if (!operands_) return;
-  const bool is_of_root = task_.op == Op::scatter || task_.op == Op::gather;
-  if (task_.op == Op::bcast || (is_of_root && rank_ != task_.root)) return;
-  const bool sends_one = task_.op == Op::gather || task_.op == Op::allgather;
-  const bool gets_one = task_.op == Op::scatter;
-  const Part from = part_of(operands_->send, operands_->send.reads, sends_one ? 0 : rank_);
-  const Part to = part_of(operands_->receive, operands_->receive.writes, gets_one ? 0 : rank_);
+void OperandBlocks::start_own_copy() {
+  const bool is_of_root = task().op == Op::scatter || task().op == Op::gather;
+  if (task().op == Op::bcast || (is_of_root && rank_ != task().root)) return;
+  const bool sends_one = task().op == Op::gather || task().op == Op::allgather;
+  const bool gets_one = task().op == Op::scatter;
+  const Part from = part_of(operands_.send, operands_.send.reads, sends_one ? 0 : rank_);
+  const Part to = part_of(operands_.receive, operands_.receive.writes, gets_one ? 0 : rank_);
   if (from.bytes == 0 || to.bytes == 0) return;  // in place there is none
   Copy copying;
   own_code_ = copy(job_, from, to, &copying);
@@ -158,7 +160,7 @@ void BlockMap::start_own_copy() {
   own_copy_ = copying.event;
 }
 
-bool BlockMap::is_own_copied() {
+bool OperandBlocks::is_own_copied() {
   if (!own_queue_) return true;
   const gpu::State state = own_queue_->query(own_copy_);
   if (state == gpu::State::pending) return false;
@@ -167,54 +169,51 @@ bool BlockMap::is_own_copied() {
   return true;
 }
 
-Part BlockMap::segment(schedule::Block block) const {
-  const auto segments = static_cast<std::uint64_t>(task_.segments);
+BlockData OperandBlocks::segment(schedule::Block block) const {
+  const auto segments = static_cast<std::uint64_t>(task().segments);
   const std::size_t piece = even_piece(cut_.bytes, segments, grain);
   const std::size_t begin = std::min(cut_.bytes, static_cast<std::size_t>(block) * piece);
   const std::size_t end = std::min(cut_.bytes, begin + piece);
-  if (!cut_.data) return {nullptr, 0, cut_.type, end - begin};  // there was no memory for it
-  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(cut_.type);
+  if (!cut_.data) return {nullptr, 0, cut_layout_, end - begin};  // there was no memory for it
   return {static_cast<std::byte*>(cut_.data) + begin,
-          static_cast<MPI_Count>((end - begin) / std::max<std::size_t>(type->size, 1)), cut_.type,
-          end - begin};
+          static_cast<std::int64_t>((end - begin) / std::max<std::size_t>(cut_layout_->size, 1)),
+          cut_layout_, end - begin};
 }
 
-Part BlockMap::outgoing(schedule::Block block) const {
-  if (!operands_) return find_outgoing_(block);
-  const auto size = static_cast<schedule::Block>(task_.size);
-  const Operand& send = operands_->send;
-  switch (task_.op) {
+BlockData OperandBlocks::outgoing(schedule::Block block) const {
+  const auto size = static_cast<schedule::Block>(task().size);
+  const Operand& send = operands_.send;
+  switch (task().op) {
     case Op::bcast: return segment(block);
-    case Op::gather: return part_of(send, send.reads, 0);
-    case Op::scatter: return part_of(send, send.reads, static_cast<int>(block));
-    case Op::alltoall: return part_of(send, send.reads, static_cast<int>(block % size));
+    case Op::gather: return data_of(part_of(send, send.reads, 0));
+    case Op::scatter: return data_of(part_of(send, send.reads, static_cast<int>(block)));
+    case Op::alltoall: return data_of(part_of(send, send.reads, static_cast<int>(block % size)));
     case Op::allgather: break;
   }
   const bool is_own = static_cast<int>(block) == rank_ && send.reads.number() > 0;
-  return is_own ? part_of(send, send.reads, 0) : incoming(block);
+  return is_own ? data_of(part_of(send, send.reads, 0)) : incoming(block);
 }
 
-Part BlockMap::incoming(schedule::Block block) const {
-  if (!operands_) return find_incoming_(block);
-  const auto size = static_cast<schedule::Block>(task_.size);
-  const Operand& receive = operands_->receive;
-  switch (task_.op) {
+BlockData OperandBlocks::incoming(schedule::Block block) const {
+  const auto size = static_cast<schedule::Block>(task().size);
+  const Operand& receive = operands_.receive;
+  switch (task().op) {
     case Op::bcast: return segment(block);
-    case Op::scatter: return part_of(receive, receive.writes, 0);
+    case Op::scatter: return data_of(part_of(receive, receive.writes, 0));
     case Op::alltoall: {
       const int place = place_ ? place_(block) : static_cast<int>(block / size);
-      return part_of(receive, receive.writes, place);
+      return data_of(part_of(receive, receive.writes, place));
     }
     case Op::gather:
     case Op::allgather: break;
   }
-  return part_of(receive, receive.writes, static_cast<int>(block));
+  return data_of(part_of(receive, receive.writes, static_cast<int>(block)));
 }
 
-int BlockMap::close(bool is_for_root_too) {
+int OperandBlocks::close(bool is_for_root_too) {
   if (own_code_ != MPI_SUCCESS) return own_code_;
-  return packed_ && (rank_ != task_.root || is_for_root_too) ? copy(job_, cut_, whole_)
-                                                             : MPI_SUCCESS;
+  return packed_ && (rank_ != task().root || is_for_root_too) ? copy(job_, cut_, whole_)
+                                                              : MPI_SUCCESS;
 }
 
 }  // namespace mpress::engine

@@ -55,8 +55,10 @@ void ServedCall::open() {
   is_run_ = false;
   has_copied_ = pairs_ != nullptr;
   looks_ = 0;
-  runner_.emplace(job_, call_, called(), team_, tag_.of_blocks(), *schedule_, blocks_, opened,
-                  coding_ ? &*coding_ : nullptr);
+  code_ = opened;
+  envelopes_ = team_.envelopes(job_, tag_.of_blocks());
+  runner_.emplace(job_, *envelopes_, call_, called(), team_, *schedule_, blocks_,
+                  opened != MPI_SUCCESS, coding_ ? &*coding_ : nullptr);
   runner_->drive(served_.is_blocking && !pairs_);  // beside pairs there is MPI's own call
   runner_->await(is_awaited_);
 }
@@ -81,11 +83,13 @@ bool ServedCall::advance() {
   start_own_copy();
   const bool has_own = has_copied_ && blocks_.is_own_copied() && runner_->advance_own();
   if (!is_run_ || !has_own) return false;
-  code_ = runner_->code();
+  if (code_ == MPI_SUCCESS) code_ = code_of(job_, team_, runner_->status());
   bound_ = runner_->outcome().bound;
   runner_.reset();
+  envelopes_.reset();
   if (code_ == MPI_SUCCESS) {
-    code_ = blocks_.close(SharedBlocks::is_for_root_too(job_, coding_ ? &*coding_ : nullptr));
+    code_ =
+        blocks_.close(SharedBlocks::is_for_root_too(job_.config, coding_ ? &*coding_ : nullptr));
   }
   tag_.give();
   return true;

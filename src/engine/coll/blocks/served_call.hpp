@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 
+#include "coll/blocks/runner.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/blocks/long_pairs.hpp"
-#include "engine/coll/blocks/runner.hpp"
 #include "engine/coll/call_tag.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/route.hpp"
@@ -28,7 +28,7 @@ class ServedCall final : public CollectiveOperation {
   bool advance() override;
   bool needs_host() const override { return runner_ && runner_->needs_host(); }
   void await(bool is_awaited) override;
-  bool wait_in_mpi() override { return runner_ && runner_->wait_in_mpi(); }
+  bool wait_in_mpi() override { return runner_ && runner_->wait(); }
   trace::Called called() const override {
     return {call_.op, static_cast<std::uint8_t>(served_.method.algorithm)};
   }
@@ -50,10 +50,11 @@ class ServedCall final : public CollectiveOperation {
   const Served served_;
   CallTag tag_;
   const LongPairs* const pairs_;
-  BlockMap blocks_;
+  OperandBlocks blocks_;
   const std::optional<Coding> coding_;  ///< of a call that says so itself
   std::optional<schedule::Schedule> schedule_;
-  std::optional<Runner> runner_;  ///< while it is under way
+  std::unique_ptr<Envelopes> envelopes_;  ///< while it is under way, as
+  std::optional<Runner> runner_;
   bool is_awaited_ = false;
   bool is_run_ = false;      ///< all rounds are over
   bool has_copied_ = false;  ///< what is this rank's own, or begun to, or it is decoded

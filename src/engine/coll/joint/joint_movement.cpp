@@ -69,27 +69,26 @@ JointMovement::JointMovement(Job& job, const Collective& call, const Operands& o
       blocks_(job, op_, operands, team.rank(), team.size(), 1),
       kernel_(job, memory_) {}
 
-Part JointMovement::outgoing(int to) const {
+BlockData JointMovement::outgoing(int to) const {
   const int me = team_.rank();
   if (!brings(op_, me, operands_.root) || !takes(op_, to, operands_.root)) return {};
   return blocks_.outgoing(block_of(op_, me, to, team_.size()));
 }
 
-Part JointMovement::incoming(int from) const {
+BlockData JointMovement::incoming(int from) const {
   const int me = team_.rank();
   if (!brings(op_, from, operands_.root) || !takes(op_, me, operands_.root)) return {};
   return blocks_.incoming(block_of(op_, from, me, team_.size()));
 }
 
 /// On the same device as all else, and without gaps? The blocks of a buffer are looked up once:
-/// `known` is the type of the one before.
-bool JointMovement::lies_here(const Part& part, MPI_Datatype& known) {
-  if (part.type == known) return true;
-  const auto type = mpi::type_info(part.type);
-  if (!type || !type->contiguous) return false;
-  const int device = device_of(job_, part.data, *type);
+/// `known` is the layout of the one before.
+bool JointMovement::lies_here(const BlockData& data, std::shared_ptr<const Layout>& known) {
+  if (data.layout == known) return true;
+  if (!data.layout || !data.layout->contiguous) return false;
+  const int device = device_of(job_, data.data, *data.layout);
   if (device_ == gpu::host) device_ = device;
-  known = part.type;
+  known = data.layout;
   return device != gpu::host && device == device_;
 }
 
@@ -104,15 +103,15 @@ bool JointMovement::is_there() {
   }
   sends_.assign(static_cast<std::size_t>(ranks), {});
   receives_.assign(static_cast<std::size_t>(ranks), {});
-  MPI_Datatype known_out = MPI_DATATYPE_NULL, known_in = MPI_DATATYPE_NULL;
+  std::shared_ptr<const Layout> known_out, known_in;
   for (int member = 0; member < ranks; ++member) {
     const auto i = static_cast<std::size_t>(member);
-    const Part out = outgoing(member), in = incoming(member);
+    const BlockData out = outgoing(member), in = incoming(member);
     // In place there is nothing to do for what stays here.
     if (member == me && (out.data == in.data || out.bytes == 0 || in.bytes == 0)) continue;
     // Blocks by address may lie anywhere.
-    if (operands_.send.buffer == MPI_BOTTOM) known_out = MPI_DATATYPE_NULL;
-    if (operands_.receive.buffer == MPI_BOTTOM) known_in = MPI_DATATYPE_NULL;
+    if (operands_.send.buffer == MPI_BOTTOM) known_out = nullptr;
+    if (operands_.receive.buffer == MPI_BOTTOM) known_in = nullptr;
     if (out.bytes > 0 && !lies_here(out, known_out)) return false;
     if (in.bytes > 0 && !lies_here(in, known_in)) return false;
     sends_[i] = {out.data, out.bytes};

@@ -46,9 +46,9 @@ class JointMovement final : public JointCall {
   std::size_t longest() const;
   std::size_t kept() const;
   std::uint64_t balance() const;
-  bool lies_here(const Part& part, MPI_Datatype& known);
-  Part outgoing(int to) const;
-  Part incoming(int from) const;
+  bool lies_here(const BlockData& data, std::shared_ptr<const Layout>& known);
+  BlockData outgoing(int to) const;
+  BlockData incoming(int from) const;
   gpu::Event give(gpu::CollectiveQueue& queue, std::uint32_t number, bool again) const;
   auto giving() const {
     return [this](gpu::CollectiveQueue& queue, std::uint32_t number, bool again) {
@@ -60,7 +60,7 @@ class JointMovement final : public JointCall {
   JointMemory& memory_;
   const std::size_t least_encoded_;  ///< bytes of a block that this member may encode
   const schedule::Op op_;
-  BlockMap blocks_;
+  OperandBlocks blocks_;
   std::vector<gpu::JointMove::Outgoing> sends_;     ///< by member
   std::vector<gpu::JointMove::Incoming> receives_;  ///< the same
   std::vector<std::uint64_t> rooms_;                ///< the same

@@ -2,9 +2,11 @@
 
 #include <array>
 
+#include "coll/blocks/envelope.hpp"
+#include "core/staging.hpp"
+#include "message/block.hpp"
 #include "message/block_decode.hpp"
 #include "mpi/job/job.hpp"
-#include "mpi/messages/block_send.hpp"
 #include "pipeline/received_block.hpp"
 #include "wire/frame.hpp"
 
@@ -26,8 +28,12 @@ std::span<const std::byte> Frames::encode(Encoded& encoded, const Part& part, in
   // One of several payloads has no frame: a block of many chunks loses nothing by going as it is.
   if (job_.config.chunk > 0 && part.bytes >= 2 * job_.config.chunk) return {};
   const SendCall call{called_, call_.family, true, std::nullopt, coding_};
-  const SendArguments arguments{part.data, part.count, part.type, to, comm_of(team_)};
-  BlockChoice choice = encode_block(job_, call, arguments, std::array{to}, false);
+  const BlockData place = data_of(part);
+  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(comm_of(team_));
+  if (!place.layout || !comm) return {};
+  const Message message =
+      block_message(call, place, *comm, locate(job_, place.data, *place.layout));
+  BlockChoice choice = encode_block(job_, message, std::array{team_.world_rank(to)}, false);
   if (!choice.status.is_ok()) code_ = job_.code_of(choice.status);
   if (!choice.opaque) return {};
   encoded.opaque = std::move(choice.opaque);

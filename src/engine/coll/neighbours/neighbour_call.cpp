@@ -35,14 +35,9 @@ const Way& way_of(const Job& job, const Exchange& exchange, const Team& team) {
   return exchange.plans->way(exchange.pattern, sizes, encodes, links_of(job, team));
 }
 
-/// Blocks as messages. Of an all-gather: as those of a gather, whose root is everybody.
-BlockMap block_map(Job& job, const Exchange& exchange, const Way& way, int members) {
-  const bool is_gather = exchange.pattern == Pattern::allgather;
-  const schedule::Task task{is_gather ? schedule::Op::gather : schedule::Op::alltoall,
-                            is_gather ? members : static_cast<int>(exchange.places())};
-  return BlockMap(
-      job, task, [&exchange](schedule::Block block) { return exchange.outgoing(block); },
-      [&exchange, &way](schedule::Block block) { return exchange.incoming(way, block); });
+schedule::Task task_of(const Exchange& exchange, int members) {
+  if (exchange.pattern == Pattern::allgather) return {schedule::Op::gather, members};
+  return {schedule::Op::alltoall, static_cast<int>(exchange.places())};
 }
 
 Summand elements_of(const Part& part) {
@@ -50,6 +45,9 @@ Summand elements_of(const Part& part) {
 }
 
 }  // namespace
+
+ExchangeBlocks::ExchangeBlocks(const Exchange& exchange, const Way& way, int members)
+    : BlockMap(task_of(exchange, members)), exchange_(exchange), way_(way) {}
 
 NeighbourCall::NeighbourCall(Job& job, const Collective& call, const Exchange& exchange,
                              mpi::CommInfo& comm, Team& team, const Served& served)
@@ -61,7 +59,7 @@ NeighbourCall::NeighbourCall(Job& job, const Collective& call, const Exchange& e
       way_(way_of(job, exchange, team)),
       is_blocking_(served.is_blocking),
       tag_(team, served.tag),
-      blocks_(block_map(job, exchange, way_, team.size())) {
+      blocks_(exchange, way_, team.size()) {
   const std::optional<Asked>& asked = exchange.operands.asked;
   if (asked && asked->spec) coding_ = Coding{.spec = *asked->spec};
   if (exchange.coding) coding_ = *exchange.coding;
@@ -99,8 +97,9 @@ bool NeighbourCall::begin() {
     raw_->start();
   } else {
     raw_.reset();
-    runner_.emplace(job_, call_, called(), team_, tag_.of_blocks(), way_.schedule, blocks_,
-                    MPI_SUCCESS, coding_ ? &*coding_ : nullptr);
+    envelopes_ = team_.envelopes(job_, tag_.of_blocks());
+    runner_.emplace(job_, *envelopes_, call_, called(), team_, way_.schedule, blocks_, false,
+                    coding_ ? &*coding_ : nullptr);
     if (exchange_.keeps_payloads) keep_payloads();
     runner_->drive(is_blocking_);
     runner_->await(is_awaited_);
@@ -129,8 +128,7 @@ void NeighbourCall::keep_payloads() {
 }
 
 bool NeighbourCall::is_all_coming() const {
-  return runner_ && code_ == MPI_SUCCESS && runner_->code() == MPI_SUCCESS &&
-         runner_->is_all_coming();
+  return runner_ && code_ == MPI_SUCCESS && runner_->status().is_ok() && runner_->is_all_coming();
 }
 
 std::vector<Summand> NeighbourCall::summands() const {
@@ -178,19 +176,22 @@ void NeighbourCall::await(bool is_awaited) {
 bool NeighbourCall::wait_in_mpi() {
   if (!is_under_way_) return false;
   if (packed_) return packed_->wait_in_mpi();
-  return raw_ ? raw_->wait_in_mpi() : runner_->wait_in_mpi();
+  return raw_ ? raw_->wait_in_mpi() : runner_->wait();
 }
 
 bool NeighbourCall::advance() {
   if (!is_under_way_ && !begin()) return false;
   if (packed_ ? !packed_->advance() : raw_ ? !raw_->advance() : !runner_->advance()) return false;
-  const int code = packed_ ? packed_->code() : raw_ ? raw_->code() : runner_->code();
+  const int code = packed_ ? packed_->code()
+                   : raw_  ? raw_->code()
+                           : code_of(job_, team_, runner_->status());
   if (code_ == MPI_SUCCESS) code_ = code;
   if (runner_) bound_ = runner_->outcome().bound;
   if (raw_) bound_ = raw_->bound();
   if (frames_) bound_ = frames_->bound();
   if (!packed_ && code_ == MPI_SUCCESS) code_ = copy_again();
   runner_.reset();
+  envelopes_.reset();
   raw_.reset();
   is_under_way_ = false;
   tag_.give();

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "coll/blocks/runner.hpp"
 #include "engine/coll/blocks/blocks.hpp"
-#include "engine/coll/blocks/runner.hpp"
 #include "engine/coll/call_tag.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
@@ -21,6 +21,24 @@ namespace mpress::engine {
 
 /// The costs of messages between a communicator's members, on which all of them have agreed.
 policy::LinkCosts links_of(const Job& job, const Team& team);
+
+/// Blocks as messages: of an all-gather as those of a gather, whose root is everybody.
+class ExchangeBlocks final : public BlockMap {
+ public:
+  /// Both outlive it.
+  ExchangeBlocks(const Exchange& exchange, const Way& way, int members);
+
+  BlockData outgoing(schedule::Block block) const override {
+    return data_of(exchange_.outgoing(block));
+  }
+  BlockData incoming(schedule::Block block) const override {
+    return data_of(exchange_.incoming(way_, block));
+  }
+
+ private:
+  const Exchange& exchange_;
+  const Way& way_;
+};
 
 /// A call of include/mpress/iso.h, or the part of one of MPI's that mpress moves.
 class NeighbourCall final : public CollectiveOperation {
@@ -70,11 +88,12 @@ class NeighbourCall final : public CollectiveOperation {
   const Way& way_;
   const bool is_blocking_;
   CallTag tag_;
-  BlockMap blocks_;
+  ExchangeBlocks blocks_;
   std::optional<Coding> coding_;
   std::optional<Frames> frames_;        ///< of what is packed, if anything is encoded
   std::optional<PackedRounds> packed_;  ///< one of these; the others while it is under way:
   std::optional<RawBlocks> raw_;
+  std::unique_ptr<Envelopes> envelopes_;
   std::optional<Runner> runner_;
   std::vector<Summand> brought_;  ///< where payloads are kept, by places
   bool is_under_way_ = false;

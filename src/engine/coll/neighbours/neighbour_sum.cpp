@@ -5,8 +5,8 @@
 
 #include "codec/float_environment.hpp"
 #include "codec/szp/format.hpp"
+#include "message/block.hpp"
 #include "mpi/job/job.hpp"
-#include "mpi/messages/block_send.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "pipeline/loss.hpp"
 #include "pipeline/sum_encoder.hpp"

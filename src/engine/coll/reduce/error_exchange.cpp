@@ -22,7 +22,7 @@ bool ErrorExchange::advance() {
 /// Errors of summands add up; of a minimum they do not. A piece has one owner, who encodes its
 /// result.
 double ErrorExchange::error_of_result() const {
-  if (movement_->runner().code() != MPI_SUCCESS) return std::numeric_limits<double>::infinity();
+  if (!movement_->runner().status().is_ok()) return std::numeric_limits<double>::infinity();
   return compute([&] {
     StageErrors all;
     const bool is_sum = run_.task.reduction.how == codec::Combine::sum;

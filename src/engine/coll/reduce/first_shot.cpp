@@ -90,7 +90,7 @@ bool FirstShot::advance_movements() {
       is_over = false;
       continue;
     }
-    run_.note((*movement)->runner().code());
+    run_.note((*movement)->runner().status());
     movement->reset();
   }
   return is_over;
@@ -105,8 +105,7 @@ bool FirstShot::may_overlap(std::span<const std::unique_ptr<PieceSum>> pieces) c
     return piece->has_payloads() && piece->cut().chunks() > 1;
   });
   const auto are_coming = [](const std::unique_ptr<Movement>& movement) {
-    return !movement ||
-           (movement->runner().code() == MPI_SUCCESS && movement->runner().is_all_coming());
+    return !movement || (movement->runner().status().is_ok() && movement->runner().is_all_coming());
   };
   return are_apt && are_coming(contributions_) && are_coming(host_sums_);
 }

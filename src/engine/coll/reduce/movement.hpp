@@ -2,10 +2,11 @@
 // the schedule under way.
 #pragma once
 
+#include <memory>
 #include <utility>
 
+#include "coll/blocks/runner.hpp"
 #include "engine/coll/blocks/blocks.hpp"
-#include "engine/coll/blocks/runner.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
 #include "schedule/schedule.hpp"
@@ -28,13 +29,14 @@ class Movement {
   /// `shares`: blocks are encoded once for all of their readers, or kept as they come. Arrays of
   /// `operands` outlive it, and so does what `of` refers to.
   Movement(const Of& of, schedule::Op op, bool shares, const Operands& operands,
-           schedule::Schedule schedule, BlockMap::Place place = {})
+           schedule::Schedule schedule, OperandBlocks::Place place = {})
       : call_{of.called.op, of.family, false, shares},
         operands_(operands),
         blocks_(of.job, op, operands_, of.team.rank(), of.team.size(), 1, std::move(place)),
         schedule_(std::move(schedule)),
-        runner_(of.job, call_, of.called, of.team, of.tag, schedule_, blocks_, of.code, of.coding) {
-  }
+        envelopes_(of.team.envelopes(of.job, of.tag)),
+        runner_(of.job, *envelopes_, call_, of.called, of.team, schedule_, blocks_,
+                of.code != MPI_SUCCESS, of.coding) {}
   Movement(const Movement&) = delete;
   Movement& operator=(const Movement&) = delete;
 
@@ -44,8 +46,9 @@ class Movement {
  private:
   const Collective call_;
   const Operands operands_;
-  BlockMap blocks_;
+  OperandBlocks blocks_;
   const schedule::Schedule schedule_;
+  const std::unique_ptr<Envelopes> envelopes_;
   Runner runner_;
 };
 

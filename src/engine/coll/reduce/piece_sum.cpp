@@ -6,8 +6,8 @@
 #include "codec/codec.hpp"
 #include "codec/combine.hpp"
 #include "gpu/codec_queue.hpp"
+#include "message/block.hpp"
 #include "mpi/job/job.hpp"
-#include "mpi/messages/block_send.hpp"
 #include "pipeline/sum_encoder.hpp"
 #include "wire/frame.hpp"
 

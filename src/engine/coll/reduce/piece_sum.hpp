@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "codec/float_environment.hpp"
+#include "coll/blocks/shared_blocks.hpp"
 #include "core/devices.hpp"
-#include "engine/coll/blocks/shared_blocks.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/messages/send.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codec/float_environment.hpp"
+#include "message/block.hpp"
 #include "message/message.hpp"
 #include "mpi/job/job.hpp"
 
@@ -78,7 +79,7 @@ bool RangeExchange::advance() {
     exchange();
   }
   if (!movement_->runner().advance()) return false;
-  run_.note(movement_->runner().code());
+  run_.note(movement_->runner().status());
   movement_.reset();
   run_.agreed =
       BoundedCoding(told_, {task_.reduction.type, task_.reduction.how == codec::Combine::sum,

@@ -113,7 +113,7 @@ bool ReducedCall::wait_in_mpi() {
   if (run_.agreed.adds_quanta || (kernel_ && kernel_->has_blind_results())) return false;
   const auto all = movements();
   const auto moving = std::ranges::find_if(all, [](const Movement* one) { return one != nullptr; });
-  return moving != all.end() && (*moving)->runner().wait_in_mpi();
+  return moving != all.end() && (*moving)->runner().wait();
 }
 
 }  // namespace mpress::engine

@@ -72,6 +72,8 @@ bool ReductionRun::lies_beside(const void* data) const {
          device_of(task.job, data, *task.layout) == device;
 }
 
+void ReductionRun::note(Status status) { note(code_of(task.job, task.team, status)); }
+
 Contribution ReductionRun::longest_contribution() const {
   const int rank = task.team.rank();
   return {engine::longest_contribution(task.reduction, input, task.begins, rank), task.spec};
@@ -80,7 +82,7 @@ Contribution ReductionRun::longest_contribution() const {
 std::unique_ptr<Movement> ReductionRun::movement(bool shares, schedule::Op op, const Operand& send,
                                                  const Operand& receive,
                                                  schedule::Schedule schedule, const Coding* coding,
-                                                 BlockMap::Place place) const {
+                                                 OperandBlocks::Place place) const {
   Operands operands;
   operands.comm = comm_of(task.team);
   operands.root = task.operands.root;

@@ -46,7 +46,7 @@ struct ReductionRun {
   /// As Movement has them; of arrays that outlive it.
   std::unique_ptr<Movement> movement(bool shares, schedule::Op op, const Operand& send,
                                      const Operand& receive, schedule::Schedule schedule,
-                                     const Coding* coding, BlockMap::Place place = {}) const;
+                                     const Coding* coding, OperandBlocks::Place place = {}) const;
   /// An exchange of `bytes` bytes of each member, which lie at `all` in the order of the ranks.
   std::unique_ptr<Movement> all_gather(void* all, std::size_t bytes) const;
 
@@ -54,6 +54,7 @@ struct ReductionRun {
   void note(int error) {
     if (code == MPI_SUCCESS) code = error;
   }
+  void note(Status status);
 
   const ReductionTask& task;
   CallTag tag;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "message/block.hpp"
 #include "mpi/job/job.hpp"
 #include "schedule/algorithms.hpp"
 
@@ -114,7 +115,7 @@ void SecondShot::finish() {
   if (decode_) run_.note(task_.job.code_of(decode_->status()));
   bool has_results = decode_ || decoded_ || !own_.sum();
   if (movement_) {
-    run_.note(movement_->runner().code());
+    run_.note(movement_->runner().status());
     has_results = has_results && !movement_->runner().has_own_by_decoder();
   }
   if (run_.code != MPI_SUCCESS || !aside_ || !wanted_.data || !has_results) return;

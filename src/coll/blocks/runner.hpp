@@ -1,6 +1,5 @@
-// Runs a schedule whose blocks are messages between two ranks, on a team's private communicator.
-// So blocks have the protocols, links, codecs, statistics and faults of messages. What several
-// ranks get is encoded once and passed on as it came: coll/blocks/shared_blocks.
+// Runs a schedule whose blocks are messages between two members of a team (coll/blocks/envelope).
+// A block for several readers is encoded once and passed on as it came (coll/blocks/shared_blocks).
 #pragma once
 
 #include <cstddef>
@@ -10,14 +9,12 @@
 #include <span>
 #include <vector>
 
-#include "core/backoff.hpp"
-#include "engine/coll/blocks/blocks.hpp"
-#include "engine/coll/blocks/shared_blocks.hpp"
-#include "engine/coll/route.hpp"
-#include "memory/buffer_pool.hpp"
-#include "mpi/calls/calls.hpp"
-#include "mpi/messages/receive_request.hpp"
-#include "mpi/messages/send.hpp"
+#include "coll/blocks/block_map.hpp"
+#include "coll/blocks/envelope.hpp"
+#include "coll/blocks/shared_blocks.hpp"
+#include "coll/call.hpp"
+#include "coll/team.hpp"
+#include "message/messaging.hpp"
 #include "pipeline/launch_batch.hpp"
 #include "schedule/schedule.hpp"
 
@@ -32,11 +29,11 @@ namespace mpress::engine {
 /// rank waits for ever, and is an error there, too. Raises nothing. One thread at a time calls it.
 class Runner {
  public:
-  /// Blocks have `tag`. Where `code` tells of an error, all blocks of this rank come empty.
+  /// `is_failed`: this rank takes part, but has nothing: all blocks of its own come empty.
   /// `coding`: see SharedBlocks. What it refers to outlives it.
-  Runner(Job& job, const Collective& call, trace::Called called, const Team& team, int tag,
-         const schedule::Schedule& schedule, const BlockMap& blocks, int code,
-         const Coding* coding = nullptr);
+  Runner(Messaging& messaging, Envelopes& envelopes, const Collective& call, trace::Called called,
+         const Team& team, const schedule::Schedule& schedule, const BlockMap& blocks,
+         bool is_failed, const Coding* coding = nullptr);
 
   /// The blocks that are encoded once for all of their readers.
   SharedBlocks& shared() { return shared_; }
@@ -54,9 +51,10 @@ class Runner {
   /// The program waits for it.
   void await(bool is_awaited) { is_awaited_ = is_awaited; }
 
-  /// For a call that blocks, between two calls of advance(): where MPI can complete all that is
-  /// under way, it waits for some of that, and waits best. Returns whether it has.
-  bool wait_in_mpi();
+  /// For a call that blocks, between two calls of advance(): where whoever matches messages can
+  /// complete all that is under way, it waits for some of that, and waits best (Envelopes::wait()).
+  /// Returns whether it has.
+  bool wait();
 
   /// Other members will not answer: no more is received. What was sent may be left with them.
   void withdraw();
@@ -65,7 +63,7 @@ class Runner {
   bool is_coming() const;
 
   /// Have all rounds begun, and is each block that this rank gets here, or on its way to the opaque
-  /// block that keeps it? What came to nothing counts as here: see code().
+  /// block that keeps it? What came to nothing counts as here: see status().
   bool is_all_coming() const;
 
   /// Is what this rank has for itself what others get of it, with a loss? As far as is known: a
@@ -76,34 +74,30 @@ class Runner {
   /// now, or for good once all rounds are over.
   bool advance_own() {
     if (!shared_.advance_own()) return false;
-    note(shared_.own_code());
+    note(shared_.own_status());
     return true;
   }
 
-  /// An error code of MPI's.
-  int code() const { return code_; }
+  /// The first failure so far.
+  Status status() const { return status_; }
 
   /// Once all rounds are over: what the blocks that this rank sent and got have lost.
   Outcome outcome() const;
 
  private:
   /// A message under way.
-  struct Message {
+  struct InFlight {
+    std::unique_ptr<Envelope> envelope;
     bool is_received;
     int round;
-    int peer = MPI_PROC_NULL;                           ///< but for several readers
-    std::size_t bytes = 0;                              ///< of one that is received, as elements
-    MPI_Request request = MPI_REQUEST_NULL;             ///< MPI's, unless `send` has it
-    std::shared_ptr<ReceiveRequest> receive = nullptr;  ///< what comes may be a frame
-    std::shared_ptr<SendOperation> send = nullptr;      ///< its data travels apart
-    memory::Buffer frame = {};
-    std::optional<schedule::Block> block = {};  ///< of one that is received
-    bool is_complete = false;                   ///< for MPI, which gave `status` and `code`
-    MPI_Status status{};
-    int code = MPI_SUCCESS;
+    int peer = no_peer;                         ///< but for several readers
+    std::size_t bytes = 0;                      ///< of one that is received, as elements
+    std::optional<schedule::Block> block = {};  ///< of that
   };
+  static constexpr int no_peer = -1;
 
-  /// A message that is over for its sender, while MPI may have several chunks of it to send.
+  /// A message that is over for its sender, while the channel link may have more than one of its
+  /// chunks to send.
   struct Leaving {
     std::uint64_t operation;
     int to;
@@ -112,12 +106,14 @@ class Runner {
   /// A message that is ready to start.
   struct Departure {
     int to;
-    std::optional<Outgoing> out;  ///< nothing: it could not be made, which its reader is told
+    BlockData data;
+    std::optional<Prepared> prepared;  ///< nothing: it could not be made, which its reader is told
   };
 
-  void note(int code) {
-    if (code_ == MPI_SUCCESS) code_ = code;
+  void note(Status status) {
+    if (status_.is_ok()) status_ = status;
   }
+  void begin(InFlight message);
   int oldest_round() const;
   bool have_all_begun() const;
   bool may_begin(int round) const;
@@ -128,50 +124,48 @@ class Runner {
   bool may_come(std::span<const schedule::Transfer> receives) const;
   bool have_come(int round, int but) const;
   bool takes_turns() const;
-  bool is_by_mpi(int peer) const;
+  bool is_by_channel(int peer) const;
   bool has_all(std::span<const schedule::Transfer> sends) const;
   bool only_passes_on(std::span<const schedule::Transfer> sends) const;
   void receive(const schedule::Transfer& transfer);
-  void receive(int from, const Part& part, schedule::Block block);
+  void receive(int from, schedule::Block block);
   bool keeps_devices_busy() const;
   void count_driven(std::size_t messages);
   void send_each(std::span<const schedule::Transfer> transfers);
   bool is_near_to(int peer) const;
   void send(const schedule::Transfer& transfer, LaunchBatch& batch, std::vector<Departure>& held);
-  std::optional<Outgoing> prepare(int to, const Part& part, std::optional<trace::Reason> raw_for,
-                                  LaunchBatch* batch);
-  void start(Departure&& departure);
+  std::optional<Prepared> prepare(int to, const BlockData& data,
+                                  std::optional<trace::Reason> raw_for, LaunchBatch* batch);
+  void start(Departure departure);
   void send_shared(std::span<const schedule::Transfer> transfers);
   void send_shared(schedule::Block block, std::span<const int> readers, LaunchBatch& batch);
   bool has(schedule::Block block) const;
   void tell_failure(int to);
-  bool is_over(Message& message);
+  bool is_over(const InFlight& message);
   void look();
-  void wait_for(Message& message);
   void wait_for_all();
 
-  Job& job_;
+  Messaging& messaging_;
+  Envelopes& envelopes_;
   const Collective& call_;
   const trace::Called called_;
   const Team& team_;
-  const int tag_;
   const schedule::Schedule& schedule_;
   const BlockMap& blocks_;
   const Coding* const coding_;
   SharedBlocks shared_;
   std::size_t next_send_ = 0;
   std::size_t next_receive_ = 0;
-  int sending_ = -1;               ///< the last round whose sends have begun
-  int receiving_ = -1;             ///< and whose receives have
-  std::vector<Message> messages_;  ///< that are not over, receives and sends each by their rounds
-  std::vector<Leaving> leaving_;   ///< where it takes turns
+  int sending_ = -1;                 ///< the last round whose sends have begun
+  int receiving_ = -1;               ///< and whose receives have
+  std::vector<InFlight> in_flight_;  ///< that are not over, receives and sends each by their rounds
+  std::vector<Leaving> leaving_;     ///< where it takes turns
   bool is_driven_ = false;
   Driven driven_;  ///< of the round that begins
   bool is_awaited_ = false;
-  bool has_mpi_proceeded_ = false;  ///< since the last look at all messages
-  const bool has_own_;              ///< blocks
-  Outcome outcome_;                 ///< but for those of shared_
-  int code_;
+  const bool is_failed_;
+  Outcome outcome_;  ///< but for those of shared_
+  Status status_;
 };
 
 }  // namespace mpress::engine

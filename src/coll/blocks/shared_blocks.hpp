@@ -9,10 +9,13 @@
 #include <unordered_set>
 #include <vector>
 
-#include "engine/coll/blocks/blocks.hpp"
-#include "engine/coll/route.hpp"
+#include "coll/blocks/block_map.hpp"
+#include "coll/blocks/envelope.hpp"
+#include "coll/call.hpp"
+#include "coll/team.hpp"
 #include "message/block_decode.hpp"
-#include "mpi/messages/block_send.hpp"
+#include "message/messaging.hpp"
+#include "pipeline/launch_batch.hpp"
 #include "pipeline/received_block.hpp"
 #include "schedule/schedule.hpp"
 
@@ -22,8 +25,9 @@ class SharedBlocks {
  public:
   /// All of these outlive it. A call whose blocks have one reader each has none. `coding`: null, or
   /// how all blocks are encoded.
-  SharedBlocks(Job& job, const Collective& call, trace::Called called, const Team& team,
-               const schedule::Schedule& schedule, const BlockMap& blocks, const Coding* coding);
+  SharedBlocks(Messaging& messaging, Envelopes& envelopes, const Collective& call,
+               trace::Called called, const Team& team, const schedule::Schedule& schedule,
+               const BlockMap& blocks, const Coding* coding);
 
   // Before the first round:
 
@@ -50,27 +54,28 @@ class SharedBlocks {
   /// How a block leaves.
   struct Sending {
     /// To all of them; null: the runner sends messages to each,
-    std::shared_ptr<SendOperation> begun;
+    std::unique_ptr<Envelope> begun;
     std::optional<trace::Reason> raw_for = {};  ///< where set of the block as it is, and why;
-    int code = MPI_SUCCESS;  ///< or, where not MPI_SUCCESS, tells each that it does not come
+    Status status = {};  ///< or, where that is an error, tells each that it does not come
   };
 
   /// Sends a block, which is there or kept, to ranks that get it in the same round; or tells how
   /// its runner is to do so. What has begun is the caller's to advance; `batch`: as SendCall says.
-  Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag,
+  Sending send(schedule::Block block, const BlockData& data, std::span<const int> readers,
                Driven driven, LaunchBatch& batch);
 
   /// What others get of this rank's own blocks with a loss it has so, too, where it gets them.
   bool has_own_by_decoder() const;
   /// Lets that proceed; see Runner.
   bool advance_own();
-  int own_code() const { return own_code_; }  ///< an MPI error code
+  Status own_status() const { return own_status_; }
 
   /// What this rank's own blocks have lost, as Outcome::bound has it; empty: none was encoded.
   const std::optional<double>& lost() const { return lost_; }
 
-  /// Does a lossy broadcast's root get what the others get: the call asks for it, or the job?
-  static bool is_for_root_too(const Job& job, const Coding* coding);
+  /// Does a lossy broadcast's root get what the others get: the call asks for it, or the
+  /// environment?
+  static bool is_for_root_too(const Config& config, const Coding* coding);
 
  private:
   struct Shared {
@@ -80,20 +85,22 @@ class SharedBlocks {
     std::size_t sends_left = 0;
     bool is_decided = false;                          ///< of an own block: how it goes
     bool is_decoded = false;                          ///< and that this rank has it as others do
-    int code = MPI_SUCCESS;                           ///< it cannot be sent
+    Status status = {};                               ///< why it cannot be sent
     std::shared_ptr<OpaqueBlock> own;                 ///< encoded, of an own block
     std::shared_ptr<ReceivedBlock> kept;              ///< of another
     trace::Reason reason = trace::Reason::forwarded;  ///< why it goes as it is
   };
 
   ReceivedBlock::FindStaging staging_for(std::span<const int> readers) const;
+  std::vector<int> world_ranks(std::span<const int> readers) const;
   bool is_own(schedule::Block block) const;
   bool is_for_self_too(schedule::Block block) const;
   OpaqueBlock* lossy(schedule::Block block, const Shared& shared) const;
-  int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once,
-             Driven driven, LaunchBatch& batch);
+  Status decide(schedule::Block block, Shared& shared, const BlockData& data, bool at_once,
+                Driven driven, LaunchBatch& batch);
 
-  Job& job_;
+  Messaging& messaging_;
+  Envelopes& envelopes_;
   const Collective& call_;
   const trace::Called called_;
   const Team& team_;
@@ -104,7 +111,7 @@ class SharedBlocks {
   std::unordered_map<schedule::Block, std::shared_ptr<ReceivedBlock>> left_in_;
   std::optional<BlockDecode> own_;               ///< under way
   std::unordered_set<schedule::Block> has_own_;  ///< whose decoding is over
-  int own_code_ = MPI_SUCCESS;
+  Status own_status_;
   std::optional<double> lost_;
 };
 

@@ -1,21 +1,28 @@
-#include "engine/coll/blocks/shared_blocks.hpp"
+#include "coll/blocks/shared_blocks.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "mpi/job/job.hpp"
-#include "mpi/messages/send.hpp"
+#include "core/staging.hpp"
+#include "message/block.hpp"
+#include "message/shared_send.hpp"
 
 namespace mpress::engine {
 
-SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called called, const Team& team,
+SharedBlocks::SharedBlocks(Messaging& messaging, Envelopes& envelopes, const Collective& call,
+                           trace::Called called, const Team& team,
                            const schedule::Schedule& schedule, const BlockMap& blocks,
                            const Coding* coding)
-    : job_(job), call_(call), called_(called), team_(team), blocks_(blocks), coding_(coding) {
+    : messaging_(messaging),
+      envelopes_(envelopes),
+      call_(call),
+      called_(called),
+      team_(team),
+      blocks_(blocks),
+      coding_(coding) {
   if (!call.has_many_readers) return;
-  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(comm_of(team));
-  may_have_loss_ =
-      coding ? coding->spec.lossy() : comm && comm->hints.codec(job.config.spec).lossy();
+  const Spec spec = coding ? coding->spec : envelopes.settings().hints.codec(messaging.config.spec);
+  may_have_loss_ = spec.lossy();
   for (const schedule::Transfer& transfer : schedule.sends) {
     for (const schedule::Block block : schedule.blocks_of(transfer)) {
       Shared& shared = shared_[block];
@@ -27,23 +34,28 @@ SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called calle
   }
   for (auto& [block, shared] : shared_) {
     if (is_own(block)) continue;
-    shared.kept = std::make_shared<ReceivedBlock>(job);
+    shared.kept = std::make_shared<ReceivedBlock>(messaging);
     if (shared.is_at_once) shared.kept->pass_on_from(staging_for(shared.readers));
   }
 }
 
 /// Where devices publish what they are given, which needs no host that looks.
 ReceivedBlock::FindStaging SharedBlocks::staging_for(std::span<const int> readers) const {
-  std::vector<int> ranks;
-  for (const int reader : readers) ranks.push_back(team_.world_rank(reader));
-  return [&job = job_, ranks](const Chunking& cut, int device) -> OpaqueBlock::StagingSlots {
-    const link::Link& link = job.links.peer;
-    const bool is_linked = job.chunks.is_open() && link.devices_publish() &&
+  return [&messaging = messaging_, ranks = world_ranks(readers)](
+             const Chunking& cut, int device) -> OpaqueBlock::StagingSlots {
+    const link::Link& link = messaging.links.peer;
+    const bool is_linked = messaging.chunks.is_open() && link.devices_publish() &&
                            cut.chunk_bytes <= wire::max_chunk_bytes &&
-                           link_to(job, device, cut.bytes(), ranks) == link::Kind::peer;
-    return is_linked ? find_staging(job, cut, device, link::Kind::peer, ranks)
+                           link_to(messaging, device, cut.bytes(), ranks) == link::Kind::peer;
+    return is_linked ? find_staging(messaging, cut, device, link::Kind::peer, ranks)
                      : OpaqueBlock::StagingSlots{};
   };
+}
+
+std::vector<int> SharedBlocks::world_ranks(std::span<const int> readers) const {
+  std::vector<int> ranks;
+  for (const int reader : readers) ranks.push_back(team_.world_rank(reader));
+  return ranks;
 }
 
 bool SharedBlocks::is_own(schedule::Block block) const {
@@ -56,11 +68,11 @@ bool SharedBlocks::is_for_self_too(schedule::Block block) const {
   if (!may_have_loss_ || !is_own(block)) return false;
   const schedule::Op op = blocks_.task().op;
   return op == schedule::Op::allgather ||
-         (op == schedule::Op::bcast && is_for_root_too(job_, coding_));
+         (op == schedule::Op::bcast && is_for_root_too(messaging_.config, coding_));
 }
 
-bool SharedBlocks::is_for_root_too(const Job& job, const Coding* coding) {
-  return job.config.same_bits || (coding && coding->is_for_root_too);
+bool SharedBlocks::is_for_root_too(const Config& config, const Coding* coding) {
+  return config.same_bits || (coding && coding->is_for_root_too);
 }
 
 void SharedBlocks::provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own,
@@ -84,13 +96,15 @@ bool SharedBlocks::is_kept(schedule::Block block) const {
 }
 
 /// Once for all readers, also of later rounds.
-int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArguments& arguments,
-                         bool at_once, Driven driven, LaunchBatch& batch) {
-  if (shared.is_decided || !is_own(block)) return shared.code;
+Status SharedBlocks::decide(schedule::Block block, Shared& shared, const BlockData& data,
+                            bool at_once, Driven driven, LaunchBatch& batch) {
+  if (shared.is_decided || !is_own(block)) return shared.status;
   shared.is_decided = true;
+  const SendCall call{called_, call_.family, true, std::nullopt, coding_, &batch, driven};
+  const Location place = locate(messaging_, data.data, *data.layout);
   BlockChoice choice =
-      encode_block(job_, {called_, call_.family, true, std::nullopt, coding_, &batch, driven},
-                   arguments, shared.readers, at_once);
+      encode_block(messaging_, block_message(call, data, envelopes_.settings(), place),
+                   world_ranks(shared.readers), at_once);
   shared.own = std::move(choice.opaque);
   shared.reason = choice.reason;
   if (shared.own) {
@@ -98,22 +112,20 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
     outcome.add(shared.own->loss().announced_bound());
     lost_ = outcome.bound;
   }
-  return shared.code = job_.code_of(choice.status);
+  return shared.status = choice.status;
 }
 
-SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part,
-                                         std::span<const int> readers, int tag, Driven driven,
+SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const BlockData& data,
+                                         std::span<const int> readers, Driven driven,
                                          LaunchBatch& batch) {
   Shared& shared = shared_.at(block);
   // Otherwise an ordinary message does it.
   const bool is_summed = coding_ && coding_->is_summed;
   const bool is_opaque = shared.readers.size() > 1 || is_for_self_too(block) || is_summed;
   if (is_own(block) && !is_opaque) return {};
-  const SendArguments arguments{part.data, part.count, part.type, readers.front(), comm_of(team_)};
   const bool at_once = readers.size() == shared.readers.size();
-  if (const int code = decide(block, shared, arguments, at_once, driven, batch);
-      code != MPI_SUCCESS) {
-    return {nullptr, std::nullopt, code};
+  if (const Status status = decide(block, shared, data, at_once, driven, batch); !status.is_ok()) {
+    return {nullptr, std::nullopt, status};
   }
   shared.sends_left -= readers.size();
   // Before its status: it may fail in between.
@@ -124,16 +136,21 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
     shared.own.reset();
     shared.kept.reset();
   }
-  if (opaque && !opaque->status().is_ok()) {
-    return {nullptr, std::nullopt, job_.code_of(opaque->status())};
-  }
+  if (opaque && !opaque->status().is_ok()) return {nullptr, std::nullopt, opaque->status()};
   SendCall call{called_, call_.family, true, std::nullopt, coding_, nullptr, driven};
+  const std::vector<int> ranks = world_ranks(readers);
   if (!may_leave) {  // what did not come encoded, or could not be kept, goes as this rank has it
     call.raw_for = shared.reason;
-    opaque = hold_block(job_, call, arguments, readers);
+    const Location place = locate(messaging_, data.data, *data.layout);
+    opaque = hold_block(messaging_, block_message(call, data, envelopes_.settings(), place), ranks);
     if (!opaque) return {nullptr, shared.reason};
   }
-  return {send_block(job_, call, arguments, opaque, readers, tag)};
+  const ElementType type = opaque->cut().type;
+  const Location place{opaque->device(), true};
+  auto send = std::make_unique<SharedSend>(messaging_,
+                                           block_message(call, data, envelopes_.settings(), place),
+                                           std::move(opaque), ranks);
+  return {envelopes_.send(std::move(send), type, readers)};
 }
 
 /// A block that this rank gets, too; null where that is not encoded with a loss.
@@ -151,7 +168,7 @@ bool SharedBlocks::has_own_by_decoder() const {
 bool SharedBlocks::advance_own() {
   if (own_) {
     if (!own_->advance()) return false;
-    if (own_code_ == MPI_SUCCESS) own_code_ = job_.code_of(own_->status());
+    if (own_status_.is_ok()) own_status_ = own_->status();
     own_.reset();
   }
   bool is_over = true;
@@ -161,8 +178,8 @@ bool SharedBlocks::advance_own() {
     is_over = false;
     if (!opaque->is_whole()) continue;
     has_own_.insert(block);
-    const Part part = blocks_.incoming(block);
-    own_.emplace(job_, *opaque, part.data, part.count, mpi::type_info(part.type));
+    const BlockData place = blocks_.incoming(block);
+    own_.emplace(messaging_, *opaque, place.data, place.count, place.layout);
     break;
   }
   return is_over;

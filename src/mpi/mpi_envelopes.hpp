@@ -1,0 +1,48 @@
+// Blocks of collective calls as MPI's messages on a team's private communicator.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "coll/blocks/envelope.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/comm_info.hpp"
+
+namespace mpress::engine {
+
+class CommTeam;
+class Job;
+
+/// Layouts of blocks are those of MPI's types (mpi::TypeInfo). So blocks have the protocols, links,
+/// codecs, statistics and faults of messages.
+class MpiEnvelopes final : public Envelopes {
+ public:
+  /// Messages on the team's private communicator, under `tag`.
+  MpiEnvelopes(Job& job, const CommTeam& team, int tag);
+
+  const CommSettings& settings() const override { return *comm_; }
+  std::unique_ptr<Envelope> receive(const BlockData& place, int from,
+                                    const Receiving& how) override;
+  std::unique_ptr<Envelope> send(const BlockData& data, Prepared prepared, int to) override;
+  std::unique_ptr<Envelope> send(std::unique_ptr<Send> send, ElementType type,
+                                 std::span<const int> readers) override;
+  std::unique_ptr<Envelope> send_nothing(int to) override;
+  void begin_round() override { has_mpi_proceeded_ = false; }
+  void wait(Envelope& one) override;
+
+ private:
+  class Matched;
+  class Received;
+  class Sent;
+  class SentApart;
+
+  Status status_of(int code) const;
+
+  Job& job_;
+  const CommTeam& team_;
+  const std::shared_ptr<mpi::CommInfo> comm_;
+  const int tag_;
+  bool has_mpi_proceeded_ = false;  ///< in this round
+};
+
+}  // namespace mpress::engine

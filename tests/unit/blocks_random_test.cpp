@@ -1,0 +1,312 @@
+// Random collective calls whose blocks travel between members that are threads, by every schedule
+// that mpress runs: on the host and on devices, with and without gaps, raw and encoded, empty, on
+// one host or several, and with members that have nothing to send.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "coll/blocks/runner.hpp"
+#include "loopback/envelopes.hpp"
+#include "schedule/algorithms.hpp"
+
+using namespace mpress;
+
+namespace {
+
+using schedule::Op;
+using Bytes = std::vector<std::byte>;
+
+constexpr std::size_t limit = 1 << 20;
+constexpr double bound = 1e-3;
+
+/// A call as all members know it.
+struct Call {
+  engine::Collective collective;
+  schedule::Task task;
+  schedule::Method method;
+  std::vector<int> hosts;  ///< by member
+  ElementType type;
+  Spec spec;
+  std::size_t most;              ///< elements of the longest block
+  std::optional<int> lacks_all;  ///< this member has failed
+  unsigned seed;
+
+  trace::Called called() const {
+    return {collective.op, static_cast<std::uint8_t>(method.algorithm)};
+  }
+
+  /// Elements of a block, whose items are of 1, 2 or 3 on each member.
+  std::size_t elements(schedule::Block block) const {
+    const auto hash = static_cast<std::size_t>((block + 1) * 0x9e3779b97f4a7c15u >> 32);
+    return hash % 5 == 0 ? 0 : 6 * (1 + hash % (most / 6));
+  }
+  std::size_t bytes(schedule::Block block) const { return elements(block) * element_size(type); }
+
+  double value(schedule::Block block, std::size_t i) const {
+    return static_cast<double>(block % 97) + std::sin(static_cast<double>(i) * 0.01 + seed);
+  }
+};
+
+Call any_call(int members, unsigned seed) {
+  std::mt19937 random(seed);
+  const auto up_to = [&](unsigned most) { return static_cast<unsigned>(random() % (most + 1)); };
+  Call call;
+  call.seed = seed;
+  constexpr std::array<Op, schedule::op_count> ops = {Op::bcast, Op::scatter, Op::gather,
+                                                      Op::allgather, Op::alltoall};
+  constexpr std::array<trace::Op, schedule::op_count> names = {
+      trace::Op::bcast, trace::Op::scatter, trace::Op::gather, trace::Op::allgather,
+      trace::Op::alltoall};
+  constexpr std::array<Family, schedule::op_count> families = {
+      Family::bcast, Family::scatter, Family::gather, Family::allgather, Family::alltoall};
+  const unsigned which = up_to(schedule::op_count - 1);
+  call.collective = {names[which], families[which], false,
+                     ops[which] == Op::bcast || ops[which] == Op::allgather, false};
+  const int ranks_a_host = up_to(1) ? members : 1 + static_cast<int>(up_to(3));
+  for (int rank = 0; rank < members; ++rank) call.hosts.push_back(rank / ranks_a_host);
+  const schedule::Hosts hosts(call.hosts);
+  const auto algorithms =
+      schedule::run_only(schedule::algorithms_of(ops[which], hosts), ops[which]);
+  call.method.algorithm = algorithms[up_to(static_cast<unsigned>(algorithms.size() - 1))];
+  const bool has_pieces = call.method.algorithm == schedule::Algorithm::scatter_ring ||
+                          call.method.algorithm == schedule::Algorithm::scatter_doubling;
+  if (ops[which] == Op::bcast) {
+    call.method.segments = has_pieces ? members : 1 + static_cast<int>(up_to(5));
+  }
+  call.method.window = 1 + static_cast<int>(up_to(3));
+  call.task = {ops[which], members, static_cast<int>(up_to(static_cast<unsigned>(members - 1))),
+               call.method.segments};
+  call.type = up_to(1) ? ElementType::f32 : ElementType::f64;
+  call.spec.codec = std::array{Codec::none, Codec::mpc, Codec::szp}[up_to(2)];
+  if (call.spec.codec == Codec::szp) {
+    call.spec.bound = Bound::abs;
+    call.spec.value = bound;
+  }
+  call.most = std::array{12u, 3000u, 30000u}[members > 16 ? up_to(1) : up_to(2)];
+  if (up_to(9) == 0) call.lacks_all = static_cast<int>(up_to(static_cast<unsigned>(members - 1)));
+  return call;
+}
+
+/// The elements of a block, without gaps.
+template <typename T>
+Bytes elements_of(const Call& call, schedule::Block block) {
+  Bytes bytes(call.elements(block) * sizeof(T));
+  for (std::size_t i = 0; i < call.elements(block); ++i) {
+    const T value = static_cast<T>(call.value(block, i));
+    std::memcpy(&bytes[i * sizeof(T)], &value, sizeof(T));
+  }
+  return bytes;
+}
+
+Bytes elements_of(const Call& call, schedule::Block block) {
+  return call.type == ElementType::f32 ? elements_of<float>(call, block)
+                                       : elements_of<double>(call, block);
+}
+
+template <typename T>
+bool are_near(const Bytes& a, const Bytes& b) {
+  for (std::size_t i = 0; i + sizeof(T) <= a.size(); i += sizeof(T)) {
+    T x, y;
+    std::memcpy(&x, &a[i], sizeof(T));
+    std::memcpy(&y, &b[i], sizeof(T));
+    if (!(std::abs(static_cast<double>(x) - static_cast<double>(y)) <= bound)) return false;
+  }
+  return true;
+}
+
+/// What members share of a call.
+struct Round {
+  explicit Round(int members) : letters(members) {}
+
+  loopback::Letters letters;
+  std::mutex mutex;
+  std::map<schedule::Block, Bytes> seen;  ///< by the readers of a block that several have
+};
+
+/// A block in a member's memory, which may lie on a device and with gaps.
+struct Place {
+  Place(const Call& call, schedule::Block block, std::mt19937& random) {
+    const std::size_t unit = element_size(call.type), run = unit * (1 + random() % 3);
+    const std::size_t stride = random() % 3 == 0 ? run + unit * (random() % 3) : run;
+    layout = std::make_shared<loopback::Strided>(call.type, run, stride);
+    bytes = call.bytes(block);
+    items = static_cast<std::int64_t>(bytes / run);
+    const unsigned where = random() % 4;
+    memory.emplace(where < 2    ? gpu::host
+                   : where == 2 ? 1
+                                : 0,
+                   layout->extent(items), random() % 4 == 0 ? unit : 0);
+    memory->fill(layout->extent(items));
+  }
+
+  void write(const Bytes& elements) {
+    Bytes all(layout->extent(items), loopback::Memory::filling);
+    CHECK(layout->unpack(elements.data(), elements.size(), all.data(), items, true).is_ok());
+    memory->write(all.data(), all.size());
+  }
+  Bytes read() const {
+    const Bytes all = memory->read(layout->extent(items));
+    Bytes elements(bytes);
+    CHECK(layout->pack(all.data(), items, true, elements.data(), bytes));
+    return elements;
+  }
+  engine::BlockData data() const { return {memory->data(), items, layout, bytes}; }
+
+  std::shared_ptr<loopback::Strided> layout;
+  std::size_t bytes;
+  std::int64_t items;
+  std::optional<loopback::Memory> memory;
+};
+
+class Blocks final : public engine::BlockMap {
+ public:
+  Blocks(const Call& call, int rank, std::mt19937& random)
+      : BlockMap(call.task), call_(call), rank_(rank) {
+    for (schedule::Block block = 0; block < call.task.blocks(); ++block) {
+      const bool is_own = call.task.origin(block) == rank;
+      if (call.bytes(block) == 0) continue;
+      if (is_own) {
+        own_.try_emplace(block, call, block, random).first->second.write(elements_of(call, block));
+      }
+      if (call.task.is_wanted(block, rank) || (is_own && call.task.op == Op::allgather)) {
+        others_.try_emplace(block, call, block, random);
+      }
+    }
+  }
+
+  engine::BlockData outgoing(schedule::Block block) const override {
+    const auto own = own_.find(block);
+    return own != own_.end() ? own->second.data() : incoming(block);
+  }
+  engine::BlockData incoming(schedule::Block block) const override {
+    const auto found = others_.find(block);
+    return found != others_.end() ? found->second.data() : engine::BlockData{};
+  }
+
+  /// `has_own_by_decoder`: also what is this rank's own.
+  void check(Round& round, bool has_own_by_decoder) const {
+    for (const auto& [block, place] : others_) {
+      if (call_.task.origin(block) == rank_ && !has_own_by_decoder) continue;
+      const Bytes sent = elements_of(call_, block), got = place.read();
+      if (call_.spec.codec != Codec::szp) {
+        CHECK(got == sent);
+      } else {
+        CHECK(call_.type == ElementType::f32 ? are_near<float>(got, sent)
+                                             : are_near<double>(got, sent));
+      }
+      const std::lock_guard lock(round.mutex);
+      const auto [seen, is_first] = round.seen.emplace(block, got);
+      CHECK(is_first || seen->second == got);  // all readers have the same bits
+    }
+  }
+
+ private:
+  const Call& call_;
+  const int rank_;
+  std::map<schedule::Block, Place> own_, others_;
+};
+
+/// How the calls ended, of all members.
+struct Tally {
+  std::atomic<int> served{0}, failed{0}, lossy_own{0};
+};
+
+/// Whose blocks of one call are `letters`.
+class LetterTeam final : public engine::Team {
+ public:
+  LetterTeam(engine::Boards& boards, const std::vector<int>& members, int rank,
+             loopback::Letters& letters, unsigned seed)
+      : Team(boards, members, rank, {}), letters_(letters), seed_(seed) {}
+  std::unique_ptr<engine::Envelopes> envelopes(engine::Messaging& messaging, int) const override {
+    return std::make_unique<loopback::Envelopes>(messaging, letters_, seed_);
+  }
+
+ private:
+  loopback::Letters& letters_;
+  const unsigned seed_;
+};
+
+void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call, Round& round,
+          Tally& tally) {
+  engine::Boards boards;
+  std::vector<int> all;
+  for (int other = 0; other < rank.size; ++other) all.push_back(other);
+  const LetterTeam team(boards, all, rank.rank, round.letters, member.random());
+  rank.config.spec = call.spec;
+  const Blocks blocks(call, rank.rank, member.random);
+  sim_synchronize();  // a collective call has waited for the program's default streams
+  const auto envelopes = team.envelopes(rank, 0);
+  const schedule::Schedule schedule =
+      schedule::make(call.method, call.task, rank.rank, schedule::Hosts(call.hosts));
+  const bool has_nothing = call.lacks_all == rank.rank;
+  engine::Runner runner(rank, *envelopes, call.collective, call.called(), team, schedule, blocks,
+                        has_nothing);
+  const bool waits = member.random() % 2 == 0;
+  runner.drive(waits);
+  runner.await(waits);
+  bool is_run = false;
+  for (;;) {
+    rank.progress.advance();
+    is_run = is_run || runner.advance();
+    if (runner.advance_own() && is_run) break;
+    if (!is_run && waits && runner.wait()) continue;
+    member.dawdle();
+  }
+  if (!runner.status().is_ok() || has_nothing) {
+    ++tally.failed;
+    CHECK(call.lacks_all.has_value());
+  } else {
+    ++tally.served;
+    const bool has_own = runner.has_own_by_decoder();
+    if (has_own) ++tally.lossy_own;
+    blocks.check(round, has_own);
+  }
+}
+
+void play(int members, int calls, unsigned seed, const char* link) {
+  loopback::Group group(members, seed, 1 << 20);
+  std::vector<Call> all;
+  std::vector<std::unique_ptr<Round>> rounds;
+  for (int i = 0; i < calls; ++i) {
+    all.push_back(any_call(members, seed * 1000 + static_cast<unsigned>(i)));
+    rounds.push_back(std::make_unique<Round>(members));
+  }
+  Tally tally;
+  loopback::run(members, seed, [&](loopback::ThreadMember& member) {
+    sim_be_member(member.rank);
+    const auto rank =
+        std::make_unique<loopback::Rank>(member, group.channel(member.rank), limit, link);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      play(*rank, member, all[i], *rounds[i], tally);
+    }
+    member.barrier();
+    rank->close();
+    CHECK(rank->links.held_for_channel.held() == 0);
+  });
+  CHECK(group.unclaimed() == 0);
+  CHECK(tally.served > tally.failed);
+  if (check::failures > 0) {
+    std::fprintf(stderr, "%d members, seed %u, link %s\n", members, seed, link);
+  }
+}
+
+}  // namespace
+
+int main() {
+  ::setenv("SIMULATED_GPU_PEERS", "1", 1);
+  unsigned seed = 0;
+  for (const char* const link : {"auto", "host", "mpi"}) {
+    for (const auto& [members, calls] : {std::pair{2, 30}, {3, 30}, {5, 30}, {8, 20}, {16, 6}}) {
+      play(members, calls, ++seed, link);
+    }
+  }
+  play(64, 4, ++seed, "auto");
+  return check::failures != 0;
+}
