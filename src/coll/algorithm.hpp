@@ -1,6 +1,7 @@
 // The algorithms of collective calls: which ways there are to serve one, and when each applies.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 
@@ -22,6 +23,7 @@ inline WhyNot why_raw(bool is_long_enough) {
 
 /// Words that each member tells the others of a call that is offered.
 inline constexpr std::size_t offer_words = 6;
+using Offer = std::array<std::uint64_t, offer_words>;
 
 /// One way to serve collective calls.
 struct Algorithm {

@@ -33,6 +33,7 @@
 namespace mpress::engine {
 
 class Envelopes;
+struct CommSettings;
 struct Messaging;
 
 /// Boards of this rank's teams, and the hosts of the job, on which they lie. Thread-safe, once the
@@ -128,6 +129,11 @@ class Team : public std::enable_shared_from_this<Team> {
   /// For the blocks of one call, under a tag of its own (coll/blocks/envelope.hpp): `messaging` is
   /// this rank's. Both outlive what it returns.
   virtual std::unique_ptr<Envelopes> envelopes(Messaging& messaging, int tag) const = 0;
+
+  /// Of the messages of blocks. They have the hints of the members' communicator, as these were
+  /// when take_hints() was called last, before a call begins.
+  virtual const CommSettings& settings() const = 0;
+  virtual void take_hints() const = 0;
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(members_.size()); }

@@ -49,6 +49,9 @@ class Devices {
   /// The system gives no memory for links between GPUs, which is still to be said.
   std::atomic<bool> shares_nothing{false};
 
+  /// Is a kernel that waits for other ranks left to a device, or may one be? One at a time.
+  std::atomic<bool> has_kernel_in_stream{false};
+
   /// Whether the GPUs can be worked with. Says so once where they cannot: device memory is then
   /// left to MPI.
   bool usable();

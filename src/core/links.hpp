@@ -25,6 +25,7 @@ class Links {
   Links& operator=(const Links&) = delete;
 
   link::Account held_for_channel;  ///< what messages on their way by the channel hold of memory
+  link::Account held_by_teams;     ///< what teams keep of the memory of hosts for calls to come
   link::PeerLink peer;
   link::HostLink host;
   link::ChannelLink channel;

@@ -1,5 +1,6 @@
 #include "core/staging.hpp"
 
+#include <cstring>
 #include <utility>
 
 #include "core/runtime.hpp"
@@ -21,6 +22,23 @@ Status copy_runs(Runtime& runtime, gpu::Queue& queue, const gpu::Runs& runs, con
 Location locate(Runtime& runtime, const void* buffer, const Layout& layout) {
   const std::ptrdiff_t first = layout.contiguous ? 0 : layout.first_byte;
   return locate(runtime, static_cast<const std::byte*>(buffer) + first);
+}
+
+Status copy_bytes(Runtime& runtime, void* to, const Location& to_place, const void* from,
+                  const Location& from_place, std::size_t bytes, CopyUnderWay* under_way) {
+  if (from_place.device == gpu::host && to_place.device == gpu::host) {
+    std::memcpy(to, from, bytes);
+    return Status::ok;
+  }
+  const int device = from_place.device == gpu::host ? to_place.device : from_place.device;
+  QueueLease queue = runtime.devices.queue(device);
+  if (!queue) return refused(runtime, device);
+  const gpu::Event event = from_place.device == to_place.device ? queue->copy_near(to, from, bytes)
+                                                                : queue->copy(to, from, bytes);
+  if (!under_way) return runtime.devices.wait(*queue, event);
+  under_way->event = event;
+  under_way->queue = std::move(queue);
+  return Status::ok;
 }
 
 Status pack_from_device(Runtime& runtime, int device, const void* buffer, std::int64_t count,

@@ -18,6 +18,17 @@ inline int device_of(Runtime& runtime, const void* buffer, const Layout& layout)
   return locate(runtime, buffer, layout).device;
 }
 
+/// A copy that a queue makes.
+struct CopyUnderWay {
+  QueueLease queue;
+  gpu::Event event = 0;
+};
+
+/// Copies `bytes` bytes within this process, between memory of devices or of the host that the CPU
+/// reads, and waits for it; or leaves what a device copies under way in `under_way`.
+Status copy_bytes(Runtime& runtime, void* to, const Location& to_place, const void* from,
+                  const Location& from_place, std::size_t bytes, CopyUnderWay* under_way = nullptr);
+
 /// Copies the data of a buffer on a device, in the order of its layout and without gaps, to
 /// `packed` in host memory, behind what `behind` names.
 Status pack_from_device(Runtime& runtime, int device, const void* buffer, std::int64_t count,

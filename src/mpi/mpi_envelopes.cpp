@@ -2,18 +2,36 @@
 
 #include <utility>
 
+#include "core/plain_layout.hpp"
 #include "mpi/calls/counted.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/messages/receive_request.hpp"
 #include "mpi/messages/send.hpp"
+#include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/peek.hpp"
 
 namespace mpress::engine {
 namespace {
 
-const mpi::TypeInfo& type_of(const BlockData& data) {
-  return static_cast<const mpi::TypeInfo&>(*data.layout);
+/// What MPI gets in the place of a block: elements without gaps are those of MPI's own types.
+mpi::TypedCount typed(const BlockData& data) {
+  const Layout& layout = *data.layout;
+  if (layout.contiguous && layout.element) {
+    const MPI_Datatype type = *layout.element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
+    return {static_cast<MPI_Count>(data.bytes / element_size(*layout.element)), type};
+  }
+  if (&layout == plain_layout(std::nullopt).get()) return {data.count, MPI_BYTE};
+  return {data.count, static_cast<const mpi::TypeInfo&>(layout).handle};
+}
+
+/// Of a frame, or a header, of such a block.
+Items items_of(const BlockData& data, MPI_Datatype type) {
+  const Layout& layout = *data.layout;
+  if (layout.element) {
+    return {*layout.element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE, layout.packed_unit()};
+  }
+  return layout.contiguous ? Items{type, layout.size} : Items{MPI_PACKED, 1};
 }
 
 }  // namespace
@@ -51,7 +69,7 @@ class MpiEnvelopes::Matched : public Envelope {
   }
   void complete(int code) {
     is_complete_ = true;
-    note(all_.status_of(code));
+    note(status_of(all_.team_, code));
   }
   void note(Status status) {
     if (status_.is_ok()) status_ = status;
@@ -91,7 +109,7 @@ class MpiEnvelopes::Received final : public Matched {
     if (watched_) {
       const int code = watched_->finish(all_.job_, of_mpi_).code;
       const Receive::Result* const result = watched_->receive.core().result();
-      note(result && !result->status.is_ok() ? result->status : all_.status_of(code));
+      note(result && !result->status.is_ok() ? result->status : status_of(all_.team_, code));
     }
     // Its sender could not send it.
     if (mpi::counted::bytes_of(of_mpi_) == 0) note(Status::device_failed);
@@ -124,7 +142,7 @@ class MpiEnvelopes::SentApart final : public Envelope {
   bool advance() override {
     if (!operation_.advance()) return false;
     status_ = operation_.status();
-    if (status_.is_ok()) status_ = all_.status_of(operation_.ending().code);
+    if (status_.is_ok()) status_ = status_of(all_.team_, operation_.ending().code);
     return true;
   }
   Status status() const override { return status_; }
@@ -143,21 +161,13 @@ class MpiEnvelopes::SentApart final : public Envelope {
 };
 
 MpiEnvelopes::MpiEnvelopes(Job& job, const CommTeam& team, int tag)
-    : job_(job), team_(team), comm_(mpi::comm_info(team.comm())), tag_(tag) {
-  if (!comm_) mpi::fatal("MPI does not know a private communicator");
-}
-
-Status MpiEnvelopes::status_of(int code) const {
-  if (code == MPI_SUCCESS) return Status::ok;
-  team_.note_transport_code(code);
-  return Status::transport_failed;
-}
+    : job_(job), team_(team), comm_(team.comm()), tag_(tag) {}
 
 /// No probe asks for messages of this communicator, so the receive goes straight to MPI.
 std::unique_ptr<Envelope> MpiEnvelopes::receive(const BlockData& place, int from,
                                                 const Receiving& how) {
-  const ReceiveArguments arguments{place.data, place.count, type_of(place).handle, comm_->comm,
-                                   how.outcome};
+  const auto [count, type] = typed(place);
+  const ReceiveArguments arguments{place.data, count, type, comm_, how.outcome};
   ReceiveArguments posted = arguments;
   std::shared_ptr<ReceiveRequest> watched;
   if (MpiReceive::may_need_watching(job_, arguments, how.may_be_encoded)) {
@@ -174,47 +184,50 @@ std::unique_ptr<Envelope> MpiEnvelopes::receive(const BlockData& place, int from
   auto message = std::make_unique<Received>(*this, watched);
   const int code = mpi::counted::Irecv(posted.buffer, posted.count, posted.type, from, tag_,
                                        posted.comm, &message->request);
-  if (!status_of(code).is_ok()) return nullptr;
+  if (!status_of(team_, code).is_ok()) return nullptr;
   if (watched) watched->begin(message->request);
   return message;
 }
 
 std::unique_ptr<Envelope> MpiEnvelopes::send(const BlockData& data, Prepared prepared, int to) {
-  const mpi::TypeInfo& type = type_of(data);
-  const Items items = items_of(type, type.handle);
+  const auto [count, type] = typed(data);
+  const Items items = items_of(data, type);
   if (prepared.chunks) {
     auto message = std::make_unique<SentApart>(*this, std::move(prepared.chunks));
-    const int code =
-        message->operation_.start(mpi::counted::Isend, items, {&to, 1}, comm_->comm, tag_);
-    return status_of(code).is_ok() ? std::move(message) : nullptr;
+    const int code = message->operation_.start(mpi::counted::Isend, items, {&to, 1}, comm_, tag_);
+    return status_of(team_, code).is_ok() ? std::move(message) : nullptr;
   }
   auto message = std::make_unique<Sent>(*this, std::move(prepared.memory));
   const int code =
       prepared.data
           ? mpi::counted::Isend(prepared.data, static_cast<MPI_Count>(prepared.bytes / items.unit),
-                                items.type, to, tag_, comm_->comm, &message->request)
-          : mpi::counted::Isend(data.data, data.count, type.handle, to, tag_, comm_->comm,
-                                &message->request);
-  return status_of(code).is_ok() ? std::move(message) : nullptr;
+                                items.type, to, tag_, comm_, &message->request)
+          : mpi::counted::Isend(data.data, count, type, to, tag_, comm_, &message->request);
+  return status_of(team_, code).is_ok() ? std::move(message) : nullptr;
 }
 
 std::unique_ptr<Envelope> MpiEnvelopes::send(std::unique_ptr<Send> send, ElementType type,
                                              std::span<const int> readers) {
   auto message = std::make_unique<SentApart>(*this, std::move(send));
   const Items items{type == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE, element_size(type)};
-  message->operation_.start(mpi::counted::Isend, items, readers, comm_->comm, tag_);
+  message->operation_.start(mpi::counted::Isend, items, readers, comm_, tag_);
   return message;
 }
 
 std::unique_ptr<Envelope> MpiEnvelopes::send_nothing(int to) {
   auto message = std::make_unique<Sent>(*this, memory::Buffer{});
-  const int code =
-      mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, comm_->comm, &message->request);
-  return status_of(code).is_ok() ? std::move(message) : nullptr;
+  const int code = mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, comm_, &message->request);
+  return status_of(team_, code).is_ok() ? std::move(message) : nullptr;
 }
 
 std::unique_ptr<Envelopes> CommTeam::envelopes(Messaging& messaging, int tag) const {
   return std::make_unique<MpiEnvelopes>(static_cast<Job&>(messaging), *this, tag);
+}
+
+Status status_of(const Team& team, int code) {
+  if (code == MPI_SUCCESS) return Status::ok;
+  static_cast<const CommTeam&>(team).note_transport_code(code);
+  return Status::transport_failed;
 }
 
 int code_of(const Job& job, const Team& team, Status status) {

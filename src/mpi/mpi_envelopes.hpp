@@ -6,7 +6,6 @@
 
 #include "coll/blocks/envelope.hpp"
 #include "mpi/calls/calls.hpp"
-#include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {
 
@@ -20,7 +19,6 @@ class MpiEnvelopes final : public Envelopes {
   /// Messages on the team's private communicator, under `tag`.
   MpiEnvelopes(Job& job, const CommTeam& team, int tag);
 
-  const CommSettings& settings() const override { return *comm_; }
   std::unique_ptr<Envelope> receive(const BlockData& place, int from,
                                     const Receiving& how) override;
   std::unique_ptr<Envelope> send(const BlockData& data, Prepared prepared, int to) override;
@@ -36,11 +34,9 @@ class MpiEnvelopes final : public Envelopes {
   class Sent;
   class SentApart;
 
-  Status status_of(int code) const;
-
   Job& job_;
   const CommTeam& team_;
-  const std::shared_ptr<mpi::CommInfo> comm_;
+  const MPI_Comm comm_;
   const int tag_;
   bool has_mpi_proceeded_ = false;  ///< in this round
 };

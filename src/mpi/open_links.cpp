@@ -67,7 +67,7 @@ void open_links(Job& job) {
                                !job.links.has_open_device_link() && job.endpoints.ranks_here() > 1;
   Backoff::set_oversubscribed(job.endpoints.are_oversubscribed());
   job.links.set_ranks(ranks, addresses, {job.config.pool_limit, !job.config.is_pool_limit_set});
-  job.kept_on_host.set_limit(job.config.pool_limit / 2);  // the rest is for messages
+  job.links.held_by_teams.set_limit(job.config.pool_limit / 2);  // the rest is for messages
   job.host_window = job.config.host_window;
   if (job.host_window == 0 && job.links.has_open_device_link()) {
     job.host_window = policy::host_window(last_level_cache());

@@ -59,8 +59,6 @@ class Envelopes final : public engine::Envelopes {
         random_(seed),
         receives_(static_cast<std::size_t>(rank.size)) {}
 
-  const engine::CommSettings& settings() const override { return settings_; }
-
   std::unique_ptr<engine::Envelope> receive(const engine::BlockData& place, int from,
                                             const Receiving& how) override {
     auto posted = std::make_shared<Posted>(rank_, static_cast<std::byte*>(place.data), place.layout,
@@ -205,7 +203,6 @@ class Envelopes final : public engine::Envelopes {
   engine::Messaging& rank_;
   Letters& letters_;
   std::mt19937 random_;
-  const engine::CommSettings settings_;
   std::vector<std::size_t> receives_;  ///< begun, by sender
 };
 

@@ -228,9 +228,13 @@ class LetterTeam final : public engine::Team {
     return std::make_unique<loopback::Envelopes>(messaging, letters_, seed_);
   }
 
+  const engine::CommSettings& settings() const override { return settings_; }
+  void take_hints() const override {}
+
  private:
   loopback::Letters& letters_;
   const unsigned seed_;
+  const engine::CommSettings settings_;
 };
 
 void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call, Round& round,

@@ -38,6 +38,11 @@ class OwnTeam : public Team {
   std::unique_ptr<engine::Envelopes> envelopes(engine::Messaging&, int) const override {
     return nullptr;
   }
+  const engine::CommSettings& settings() const override { return settings_; }
+  void take_hints() const override {}
+
+ private:
+  const engine::CommSettings settings_;
 };
 
 /// Threads on hosts, `ranks_a_host` one after another on each; 0: each on one of its own, which has

@@ -78,9 +78,6 @@ class Envelopes {
   Envelopes& operator=(const Envelopes&) = delete;
   virtual ~Envelopes() = default;
 
-  /// Of the team's communicator.
-  virtual const CommSettings& settings() const = 0;
-
   /// How a block is received.
   struct Receiving {
     trace::Called called;                              ///< what it counts as

@@ -21,7 +21,7 @@ SharedBlocks::SharedBlocks(Messaging& messaging, Envelopes& envelopes, const Col
       blocks_(blocks),
       coding_(coding) {
   if (!call.has_many_readers) return;
-  const Spec spec = coding ? coding->spec : envelopes.settings().hints.codec(messaging.config.spec);
+  const Spec spec = coding ? coding->spec : team.settings().hints.codec(messaging.config.spec);
   may_have_loss_ = spec.lossy();
   for (const schedule::Transfer& transfer : schedule.sends) {
     for (const schedule::Block block : schedule.blocks_of(transfer)) {
@@ -102,9 +102,8 @@ Status SharedBlocks::decide(schedule::Block block, Shared& shared, const BlockDa
   shared.is_decided = true;
   const SendCall call{called_, call_.family, true, std::nullopt, coding_, &batch, driven};
   const Location place = locate(messaging_, data.data, *data.layout);
-  BlockChoice choice =
-      encode_block(messaging_, block_message(call, data, envelopes_.settings(), place),
-                   world_ranks(shared.readers), at_once);
+  BlockChoice choice = encode_block(messaging_, block_message(call, data, team_.settings(), place),
+                                    world_ranks(shared.readers), at_once);
   shared.own = std::move(choice.opaque);
   shared.reason = choice.reason;
   if (shared.own) {
@@ -142,14 +141,13 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const BlockData&
   if (!may_leave) {  // what did not come encoded, or could not be kept, goes as this rank has it
     call.raw_for = shared.reason;
     const Location place = locate(messaging_, data.data, *data.layout);
-    opaque = hold_block(messaging_, block_message(call, data, envelopes_.settings(), place), ranks);
+    opaque = hold_block(messaging_, block_message(call, data, team_.settings(), place), ranks);
     if (!opaque) return {nullptr, shared.reason};
   }
   const ElementType type = opaque->cut().type;
   const Location place{opaque->device(), true};
-  auto send = std::make_unique<SharedSend>(messaging_,
-                                           block_message(call, data, envelopes_.settings(), place),
-                                           std::move(opaque), ranks);
+  auto send = std::make_unique<SharedSend>(
+      messaging_, block_message(call, data, team_.settings(), place), std::move(opaque), ranks);
   return {envelopes_.send(std::move(send), type, readers)};
 }
 

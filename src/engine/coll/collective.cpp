@@ -34,12 +34,12 @@ void wait_for(Job& job, Routing& routing, Team& team) {
 
 /// Of a blocking call that began at `begin_ns`. Raises.
 int finish(Job& job, CollectiveOperation& served, const Operands& operands, mpi::CommInfo& comm,
-           std::uint64_t begin_ns) {
+           const Team& team, std::uint64_t begin_ns) {
   served.start(FloatModes::of_thread());
   wait_for(job, served);
   count_blocking(job, served.called(), begin_ns);
   tell_outcome(operands, served);
-  return served.code() == MPI_SUCCESS ? MPI_SUCCESS : comm.raise(served.code());
+  return served.status().is_ok() ? MPI_SUCCESS : comm.raise(code_of(job, team, served.status()));
 }
 
 /// A non-blocking call: first it is decided who serves it.
@@ -79,7 +79,7 @@ bool ImmediateCall::decide() {
   if (is_mpis && !routing_.has_reached()) return false;
   is_begun_ = true;
   if (server == Server::failed) fail(routing_.failure());
-  if (server == Server::mpress) blocks_ = routing_.operation(*comm_);
+  if (server == Server::mpress) blocks_ = routing_.operation();
   if (server == Server::both) {
     auto pairs = long_pairs_or_leave(job_, call_, team_, kept_->operands());
     if (pairs) prepare_pairs(routing_.served(), std::move(*pairs), comm_of(team_));
@@ -166,13 +166,13 @@ void tell_of_waiting(const Job& job) {
 /// the stream and then for the call.
 std::optional<int> serve_in_stream(Job& job, const Collective& call, const Operands& operands,
                                    const Candidate& candidate, Team& team) {
-  const auto streamed = std::make_shared<StreamedCall>(call, operands, candidate.comm, team);
+  const auto streamed = std::make_shared<StreamedCall>(job, call, operands, candidate.comm, team);
   Routing routing(job, streamed->call(), Form::blocking, streamed->operands(), candidate, team);
   const std::uint64_t begin = trace::now_ns();
   wait_for(job, routing, team);
   if (routing.server() == Server::mpi) return std::nullopt;
   if (routing.server() == Server::failed) return candidate.comm->raise(routing.failure());
-  std::unique_ptr<CollectiveOperation> served = routing.operation(*candidate.comm);
+  std::unique_ptr<CollectiveOperation> served = routing.operation();
   if (served->is_in_stream()) {
     count_blocking(job, served->called(), begin);
     tell_outcome(operands, *served);
@@ -181,7 +181,7 @@ std::optional<int> serve_in_stream(Job& job, const Collective& call, const Opera
     return MPI_SUCCESS;
   }
   // It is reached, or has failed: then this member takes part all the same, as others wait for it.
-  const int code = finish(job, *served, operands, *candidate.comm, begin);
+  const int code = finish(job, *served, operands, *candidate.comm, team, begin);
   return code == MPI_SUCCESS ? await_streams(job, operands) : code;
 }
 
@@ -238,7 +238,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   }
   mpi::CommInfo& comm = *candidate.comm;
   if (routing.server() == Server::failed) return comm.raise(routing.failure());
-  return finish(job, *routing.operation(comm), operands, comm, begin);
+  return finish(job, *routing.operation(), operands, comm, team, begin);
 }
 
 int begin_collective(Job& job, const Collective& call, const Candidate& candidate,

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/coll/operations.hpp"
 #include "mpi/job/job.hpp"
 
 namespace mpress::engine {
@@ -23,13 +24,13 @@ CollectiveRequest::CollectiveRequest(Job& job, const Collective& call,
 bool CollectiveRequest::may_run_in_hook() const { return job_.collectives.in_hook; }
 
 void CollectiveRequest::prepare_blocks(const Served& served) {
-  blocks_ = make_operation(job_, call_, kept_->operands(), *comm_, team_, served);
+  blocks_ = make_operation(job_, call_, kept_->operands(), team_, served);
 }
 
 void CollectiveRequest::prepare_pairs(const Served& served, LongPairs pairs, MPI_Comm comm) {
   pairs_.emplace(std::move(pairs));
   kept_->leave_out(*pairs_, comm);
-  blocks_ = make_pairs_operation(job_, call_, kept_->operands(), *comm_, team_, served, *pairs_);
+  blocks_ = make_pairs_operation(job_, call_, kept_->operands(), team_, served, *pairs_);
 }
 
 void CollectiveRequest::begin() {
@@ -51,7 +52,7 @@ bool CollectiveRequest::advance() {
   }
   const bool is_rest_over = mpi_part_.advance();
   if (!is_rest_over || (blocks_ && !has_blocks_)) return false;
-  if (code_ == MPI_SUCCESS && blocks_) code_ = blocks_->code();
+  if (code_ == MPI_SUCCESS && blocks_) code_ = code_of(job_, team_, blocks_->status());
   if (code_ == MPI_SUCCESS) code_ = mpi_part_.code();
   if (code_ == MPI_SUCCESS) code_ = mpi_part_.deliver();
   if (blocks_) tell_outcome(kept_->operands(), *blocks_);

@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
+#include "coll/collective_operation.hpp"
 #include "coll/team.hpp"
 #include "engine/coll/blocks/long_pairs.hpp"
-#include "engine/coll/collective_operation.hpp"
 #include "engine/coll/kept_call.hpp"
 #include "engine/coll/mpi_part.hpp"
 #include "engine/coll/route.hpp"

@@ -3,14 +3,17 @@
 #include <array>
 #include <cstddef>
 
+#include "coll/reduce/reduced_call.hpp"
+#include "engine/coll/agreed.hpp"
 #include "engine/coll/blocks/served_call.hpp"
 #include "engine/coll/joint/joint_broadcast.hpp"
 #include "engine/coll/joint/joint_movement.hpp"
 #include "engine/coll/joint/joint_reduction.hpp"
 #include "engine/coll/neighbours/edges.hpp"
 #include "engine/coll/neighbours/neighbour_call.hpp"
+#include "engine/coll/operations.hpp"
 #include "engine/coll/reduce/linked_reduction.hpp"
-#include "engine/coll/reduce/reduced_call.hpp"
+#include "engine/coll/reduce/reduction.hpp"
 #include "mpi/job/job.hpp"
 
 namespace mpress::engine {
@@ -22,15 +25,22 @@ std::unique_ptr<OfferedCall> offer(const CallHere& here, const AgreedCall& agree
 }
 
 template <typename Call>
-std::unique_ptr<CollectiveOperation> make(const CallHere& here, mpi::CommInfo& comm,
-                                          const Served& served) {
-  return std::make_unique<Call>(here.job, here.call, here.operands, comm, here.team, served);
+std::unique_ptr<CollectiveOperation> make(const CallHere& here, const Served& served) {
+  return std::make_unique<Call>(here.job, here.call, here.operands, here.team, served);
 }
 
-std::unique_ptr<CollectiveOperation> make_neighbours(const CallHere& here, mpi::CommInfo& comm,
-                                                     const Served& served) {
+std::unique_ptr<CollectiveOperation> make_reduction(const CallHere& here, const Served& served) {
+  const auto& [job, call, operands, team] = here;
+  return std::make_unique<ReducedCall>(
+      job, team,
+      ReductionTask::Of{call, *reduction_of(operands), operands.root,
+                        const_cast<void*>(operands.receive.buffer), spec_of(job, operands, team),
+                        agreed_call(call, operands, facts_of(job, team)), served});
+}
+
+std::unique_ptr<CollectiveOperation> make_neighbours(const CallHere& here, const Served& served) {
   return std::make_unique<NeighbourCall>(
-      here.job, here.call, exchange_along_edges(here.call, here.operands, here.team, nullptr), comm,
+      here.job, here.call, exchange_along_edges(here.call, here.operands, here.team, nullptr),
       here.team, served);
 }
 
@@ -44,7 +54,7 @@ constexpr Makers makers = [] {
   of(AlgorithmId::symmetric_broadcast) = {.offer = offer<JointBroadcast>, .has_kernels = true};
   of(AlgorithmId::symmetric_reduction) = {.offer = offer<JointReduction>, .has_kernels = true};
   of(AlgorithmId::linked_reduction) = {.offer = offer<LinkedReduction>};
-  of(AlgorithmId::reduction_by_blocks) = {.make = make<ReducedCall>};
+  of(AlgorithmId::reduction_by_blocks) = {.make = make_reduction};
   of(AlgorithmId::neighbours) = {.make = make_neighbours};
   of(AlgorithmId::blocks) = {.make = make<ServedCall>};
   return all;

@@ -21,8 +21,8 @@ struct CallHere {
 struct Maker {
   /// Of an algorithm that members offer each other. All but `agreed` outlives it.
   std::unique_ptr<OfferedCall> (*offer)(const CallHere& here, const AgreedCall& agreed) = nullptr;
-  /// Of the others, but for MPI's own call. `comm` outlives it; see make_operation().
-  std::unique_ptr<CollectiveOperation> (*make)(const CallHere& here, mpi::CommInfo& comm,
+  /// Of the others, but for MPI's own call; see make_operation().
+  std::unique_ptr<CollectiveOperation> (*make)(const CallHere& here,
                                                const Served& served) = nullptr;
   /// Are these kernels that wait for each other's? A team has one such call at a time.
   bool has_kernels = false;

@@ -10,8 +10,8 @@
 
 #include "coll/algorithm.hpp"
 #include "coll/answer.hpp"
-#include "engine/coll/collective_operation.hpp"
-#include "engine/coll/contribution.hpp"
+#include "coll/blocks/contribution.hpp"
+#include "coll/collective_operation.hpp"
 
 namespace mpress::engine {
 
@@ -21,7 +21,7 @@ class OfferedCall : public CollectiveOperation {
  public:
   /// A member's offer; all zero: it refuses.
   static constexpr std::size_t words = offer_words;
-  using Offer = std::array<std::uint64_t, words>;
+  using Offer = engine::Offer;
 
   /// This member's offer, before anything else; all members tell each other theirs.
   virtual Offer offer() = 0;
@@ -49,11 +49,11 @@ class OfferedCall : public CollectiveOperation {
   /// does not begin behind what that holds by itself, which has to be done first.
   virtual bool follow(StreamOrder*) { return false; }
 
-  int code() const override { return code_; }
+  Status status() const override { return status_; }
   void start(FloatModes) override {}
   bool needs_host() const override { return false; }
   void await(bool) override {}
-  bool wait_in_mpi() override { return false; }
+  bool wait() override { return false; }
   double bound() const override { return 0; }
 
  protected:
@@ -63,7 +63,7 @@ class OfferedCall : public CollectiveOperation {
   Job& job_;
   const Collective& call_;
   Team& team_;
-  int code_ = MPI_SUCCESS;
+  Status status_;
 
  private:
   /// Of the first word, beside those of JointMemory.

@@ -5,14 +5,15 @@
 #include <bit>
 #include <utility>
 
+#include "coll/blocks/contribution.hpp"
+#include "coll/symmetric/joint_memory.hpp"
 #include "core/hook_rules.hpp"
 #include "core/stream_order.hpp"
 #include "engine/coll/agreed.hpp"
+#include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/blocks/long_pairs.hpp"
-#include "engine/coll/collective_operation.hpp"
-#include "engine/coll/contribution.hpp"
-#include "engine/coll/joint/joint_memory.hpp"
 #include "engine/coll/makers.hpp"
+#include "engine/coll/operations.hpp"
 #include "engine/coll/stand_in.hpp"
 #include "mpi/job/job.hpp"
 
@@ -290,9 +291,9 @@ bool Routing::would_encode() const {
   if (spec_.codec == Codec::none) return false;
   std::optional<Contribution> what = offered_->contribution(spec_of(job_, operands_, team_));
   if (!what) return false;
-  if (const auto comm = mpi::comm_info(operands_.comm)) pass_on_hints(*comm, team_);
+  team_.take_hints();
   // A broadcast is encoded segment by segment, by which its ratio is learned.
-  if (!call_.reduces) what->part.bytes /= static_cast<std::size_t>(method(true).segments);
+  if (!call_.reduces) what->data.bytes /= static_cast<std::size_t>(method(true).segments);
   return engine::would_encode(job_, call_, *what, team_, true);
 }
 
@@ -313,9 +314,9 @@ void Routing::accept() {
   offered_.reset();
 }
 
-std::unique_ptr<CollectiveOperation> Routing::operation(mpi::CommInfo& comm) {
+std::unique_ptr<CollectiveOperation> Routing::operation() {
   if (offered_) return std::move(offered_);
-  return make_operation(job_, call_, operands_, comm, team_, served_);
+  return make_operation(job_, call_, operands_, team_, served_);
 }
 
 void Routing::decide() {

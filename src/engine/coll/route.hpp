@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "coll/blocks/served.hpp"
 #include "coll/selection.hpp"
 #include "coll/team.hpp"
 #include "config/config.hpp"
@@ -42,17 +43,6 @@ struct Candidate {
   bool is_decided_at_once = false;  ///< it takes no other rank, once the team is settled
   std::size_t bytes = 0;            ///< of a block, or of all of a broadcast; 0: no rank knows all
   std::size_t longest = 0;          ///< the same of the longest block
-};
-
-/// What those who serve a call have to know alike.
-struct Served {
-  AlgorithmId algorithm = AlgorithmId::by_mpi;
-  std::uint32_t tag = 0;    ///< of the blocks; the caller takes it (Team::order())
-  schedule::Method method;  ///< by which they travel; of a reduction: results
-  bool is_blocking = false;
-  /// Set: it goes as blocks because a member has decided to encode what it brings. Those who encode
-  /// do not ask again whether that pays.
-  bool encodes = false;
 };
 
 /// Why MPI serves a call that does not block, where no such call is mpress's.
@@ -140,7 +130,7 @@ class Routing {
   const Served& served() const { return served_; }
   /// What serves the call, where mpress does: it has been made in deciding, or is made now. `comm`
   /// outlives it, and so does what this was made of.
-  std::unique_ptr<CollectiveOperation> operation(mpi::CommInfo& comm);
+  std::unique_ptr<CollectiveOperation> operation();
   /// The next call may be decided. What MPI serves on the private communicator has been begun: MPI
   /// may let others proceed in that call.
   void pass();

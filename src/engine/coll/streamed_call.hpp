@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
+#include "coll/collective_operation.hpp"
 #include "coll/team.hpp"
 #include "core/operation.hpp"
-#include "engine/coll/collective_operation.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
 #include "mpi/error_handlers.hpp"
@@ -18,9 +18,14 @@ namespace mpress::engine {
 class StreamedCall final : public Operation {
  public:
   /// Of arrays that the operands name nothing is kept.
-  StreamedCall(const Collective& call, const Operands& operands,
+  StreamedCall(const Job& job, const Collective& call, const Operands& operands,
                std::shared_ptr<mpi::CommInfo> comm, Team& team)
-      : call_(call), operands_(operands), comm_(std::move(comm)), hold_(team) {}
+      : job_(job),
+        call_(call),
+        operands_(operands),
+        comm_(std::move(comm)),
+        team_(team),
+        hold_(team) {}
 
   const Collective& call() const { return call_; }
   const Operands& operands() const { return operands_; }
@@ -31,16 +36,18 @@ class StreamedCall final : public Operation {
   /// No call completes it, so what went wrong is raised later.
   bool advance() override {
     if (!operation_->advance()) return false;
-    const int code = operation_->code();
+    const int code = code_of(job_, team_, operation_->status());
     if (code != MPI_SUCCESS) mpi::raise_later([comm = comm_, code] { comm->raise(code); });
     return true;
   }
   bool needs_host() const override { return false; }
 
  private:
+  const Job& job_;
   const Collective call_;
   const Operands operands_;
   const std::shared_ptr<mpi::CommInfo> comm_;
+  const Team& team_;
   const TeamHold hold_;
   std::unique_ptr<CollectiveOperation> operation_;  ///< destroyed first: it uses what is above
 };

@@ -40,7 +40,7 @@ void stop_job() {
   // A job that is off announces its end all the same.
   if (!job.record.is_open() || job.record.header().finished_ns != 0) return;
   // What a stream waits for: all members' devices have been given it.
-  job.progress.wait_until([&] { return !job.has_kernel_in_stream; });
+  job.progress.wait_until([&] { return !job.devices.has_kernel_in_stream; });
   stop_progress_thread();  // where the program's MPI_Finalize passed mpress by
   mpi::remove_progress_hook();
   release_freed(job);

@@ -28,10 +28,7 @@ class Job final : public Messaging {
   StartStreams start_streams;
   ProbedMessages probed;
   Teams teams{progress, peek};
-  mpi::MpiChannel channel;     ///< of the link that has one
-  link::Account kept_on_host;  ///< what communicators keep of links' memory of the host
-  /// Is a kernel left to a device, or may one be? One at a time (JointKernel).
-  std::atomic<bool> has_kernel_in_stream{false};
+  mpi::MpiChannel channel;  ///< of the link that has one
   std::size_t least_reduced_bytes =
       64 * 1024;  ///< of a rank's part, that links between devices sum
   std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's

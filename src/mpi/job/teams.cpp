@@ -65,6 +65,20 @@ class CommTeam::Release : public Operation {
 CommTeam::CommTeam(Teams& all, MPI_Comm parent, std::vector<int> members, const Facts& facts)
     : Team(all.boards_, std::move(members), rank_in(parent), facts), all_(all) {}
 
+/// Of the private communicator.
+mpi::CommInfo& CommTeam::info() const {
+  std::call_once(is_known_, [this] { info_ = mpi::comm_info(comm_); });
+  if (!info_) mpi::fatal("MPI does not know a private communicator");
+  return *info_;
+}
+
+const CommSettings& CommTeam::settings() const { return info(); }
+
+void CommTeam::take_hints() const {
+  const mpi::Hints hints = of_ ? of_->hints.get() : mpi::Hints{};
+  if (!hints.empty()) info().hints.update(hints);
+}
+
 std::shared_ptr<CommTeam> CommTeam::self() {
   return std::static_pointer_cast<CommTeam>(shared_from_this());
 }
@@ -208,6 +222,7 @@ Team* Teams::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
     std::erase_if(all_, [](const auto& team) { return team.expired(); });
     all_.push_back(made);
   }
+  made->of_ = comm.get();
   comm->attach(made);
   return made.get();
 }

@@ -31,6 +31,9 @@ class CommTeam final : public Team, public mpi::Attachment {
 
   std::unique_ptr<Envelopes> envelopes(Messaging& messaging, int tag) const override;
 
+  const CommSettings& settings() const override;
+  void take_hints() const override;
+
   /// MPI's own error code of the last message of blocks that it refused.
   int transport_code() const { return transport_code_.load(std::memory_order_relaxed); }
   void note_transport_code(int code) const {
@@ -53,8 +56,12 @@ class CommTeam final : public Team, public mpi::Attachment {
   void end() override;
   bool free_comm();
   std::shared_ptr<CommTeam> self();
+  mpi::CommInfo& info() const;
 
   Teams& all_;
+  const mpi::CommInfo* of_ = nullptr;  ///< whose team it is; lives while calls of that do
+  mutable std::once_flag is_known_;
+  mutable std::shared_ptr<mpi::CommInfo> info_;  ///< of `comm_`, once it is known
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Request request_ = MPI_REQUEST_NULL;
   mpi::MpiChannel channel_;
@@ -66,6 +73,9 @@ inline MPI_Comm comm_of(const Team& team) { return static_cast<const CommTeam&>(
 
 /// The error code of MPI's for the status of what travels between the team's members.
 int code_of(const Job& job, const Team& team, Status status);
+
+/// The other way round: a failure that MPI reported.
+Status status_of(const Team& team, int code);
 
 /// The teams of this process. Thread-safe, but for open() and close().
 class Teams {

@@ -78,6 +78,11 @@ void count_wait(trace::Row& row, trace::Op op, std::uint64_t begin_ns) {
   trace::note_wait(op, begin_ns, end);
 }
 
+Items items_of(const mpi::TypeInfo& type, MPI_Datatype given) {
+  if (type.contiguous && !type.element) return {given, type.size};
+  return {type.packed_type(), type.packed_unit()};
+}
+
 /// Makes of a message what MPI gets in its place, and counts it. An error is raised.
 void prepare_with_work(Job& job, const Message& like, const Choice& choice, std::uint64_t begin_ns,
                        Outgoing& outgoing) {
@@ -120,11 +125,6 @@ Message message_of(const SendCall& call, const SendArguments& arguments, const m
           place.is_readable,
           arguments.spec,
           arguments.outcome};
-}
-
-Items items_of(const mpi::TypeInfo& type, MPI_Datatype given) {
-  if (type.contiguous && !type.element) return {given, type.size};
-  return {type.packed_type(), type.packed_unit()};
 }
 
 memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size_t bytes) {

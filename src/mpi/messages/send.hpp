@@ -43,9 +43,6 @@ struct Items {
   std::size_t unit;
 };
 
-/// Of a message of `type`, which is `given`, once it is packed.
-Items items_of(const mpi::TypeInfo& type, MPI_Datatype given);
-
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest
 /// ends with the sending call, which is what the timeline shows of the message.
 struct Outgoing {

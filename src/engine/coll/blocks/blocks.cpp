@@ -21,15 +21,9 @@ using schedule::Op;
 /// Pieces of a broadcast begin at multiples of so many bytes.
 constexpr std::size_t grain = 4096;
 
-/// A queue that copies, and when it will have.
-struct Copy {
-  QueueLease queue;
-  gpu::Event event = 0;
-};
-
 /// Copies within this process, where both have the same signature. What takes one copy of a
 /// device's may be left under way in `copying`, where that is given.
-int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
+int copy(Job& job, const Part& from, const Part& to, CopyUnderWay* copying = nullptr) {
   const std::shared_ptr<mpi::TypeInfo> from_type = mpi::type_info(from.type);
   const std::shared_ptr<mpi::TypeInfo> to_type = mpi::type_info(to.type);
   const Location from_place = locate(job, from.data, *from_type);
@@ -38,12 +32,14 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
   const int to_device = to_place.device;
   const std::size_t bytes = std::min(from.bytes, to.bytes);
   const bool is_gapless = from_type->contiguous && to_type->contiguous;
-  if (is_gapless && from_place.is_readable && to_place.is_readable) {
-    std::memcpy(to.data, from.data, bytes);
-    return MPI_SUCCESS;
+  const bool are_readable = from_place.is_readable && to_place.is_readable;
+  const bool are_on_host = from_device == gpu::host && to_device == gpu::host;
+  const bool is_one =
+      from_device == gpu::host || to_device == gpu::host || to_device == from_device;
+  if (is_gapless && is_one && (are_readable || !are_on_host)) {
+    return job.code_of(copy_bytes(job, to.data, to_place, from.data, from_place, bytes, copying));
   }
-  if (from_device == gpu::host && to_device == gpu::host) {
-    const bool are_readable = from_place.is_readable && to_place.is_readable;
+  if (are_on_host) {
     if (are_readable && mpi::copy_regular({from.data, from_type.get(), from.count},
                                           {to.data, to_type.get(), to.count})) {
       return MPI_SUCCESS;
@@ -51,17 +47,6 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
     return mpi::relayout(from.data, {from.count, from.type}, to.data, {to.count, to.type});
   }
   const int device = from_device == gpu::host ? to_device : from_device;
-  const bool is_one = to_device == device || to_device == gpu::host;
-  if (is_gapless && is_one) {
-    QueueLease queue = job.devices.queue(device);
-    if (!queue) return job.code_of(refused(job, device));
-    const gpu::Event event = from_device == to_device ? queue->copy_near(to.data, from.data, bytes)
-                                                      : queue->copy(to.data, from.data, bytes);
-    if (!copying) return job.code_of(job.devices.wait(*queue, event));
-    copying->event = event;
-    copying->queue = std::move(queue);
-    return MPI_SUCCESS;
-  }
   const memory::Buffer packed = job.devices.take_pinned(device, bytes);
   if (!packed) return job.code_of(short_of_memory(job, device));
   const mpi::TypedCount elements{static_cast<MPI_Count>(bytes / from_type->packed_unit()),
@@ -154,7 +139,7 @@ void OperandBlocks::start_own_copy() {
   const Part from = part_of(operands_.send, operands_.send.reads, sends_one ? 0 : rank_);
   const Part to = part_of(operands_.receive, operands_.receive.writes, gets_one ? 0 : rank_);
   if (from.bytes == 0 || to.bytes == 0) return;  // in place there is none
-  Copy copying;
+  CopyUnderWay copying;
   own_code_ = copy(job_, from, to, &copying);
   own_queue_ = std::move(copying.queue);
   own_copy_ = copying.event;

@@ -14,9 +14,10 @@ PairwiseCall::PairwiseCall(Job& job, const Collective& call, const Operands& ope
       call_(call),
       operands_(operands),
       comm_(std::move(comm)),
+      team_(team),
       pairs_(std::move(pairs)),
       begin_ns_(trace::now_ns()),
-      served_(make_pairs_operation(job, call_, operands, *comm_, team, served, pairs_)) {
+      served_(make_pairs_operation(job, call_, operands, team, served, pairs_)) {
   served_->start(FloatModes::of_thread());
   // MPI's call may wait for long. What others need of this process for their blocks they have then.
   is_over_ = served_->advance();
@@ -28,8 +29,8 @@ int PairwiseCall::end(int code) {
   if (!is_over_) wait_for(job_, *served_);
   count_blocking(job_, served_->called(), begin_ns_);
   tell_outcome(operands_, *served_);
-  if (code != MPI_SUCCESS || served_->code() == MPI_SUCCESS) return code;
-  return comm_->raise(served_->code());
+  if (code != MPI_SUCCESS || served_->status().is_ok()) return code;
+  return comm_->raise(code_of(job_, team_, served_->status()));
 }
 
 }  // namespace mpress::engine

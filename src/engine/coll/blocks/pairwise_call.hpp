@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "engine/coll/blocks/long_pairs.hpp"
-#include "engine/coll/collective_operation.hpp"
 #include "engine/coll/operands.hpp"
+#include "engine/coll/operations.hpp"
 #include "engine/coll/route.hpp"
 #include "mpi/objects/comm_info.hpp"
 
@@ -34,6 +34,7 @@ class PairwiseCall {
   const Collective& call_;
   const Operands& operands_;
   const std::shared_ptr<mpi::CommInfo> comm_;
+  const Team& team_;
   const LongPairs pairs_;
   const std::uint64_t begin_ns_;
   const std::unique_ptr<CollectiveOperation> served_;

@@ -2,18 +2,17 @@
 
 #include <utility>
 
+#include "engine/coll/operations.hpp"
 #include "mpi/job/job.hpp"
 #include "schedule/algorithms.hpp"
 
 namespace mpress::engine {
 
-ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operands,
-                       mpi::CommInfo& comm, Team& team, const Served& served,
-                       const LongPairs* pairs)
+ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operands, Team& team,
+                       const Served& served, const LongPairs* pairs)
     : job_(job),
       call_(call),
       operands_(operands),
-      comm_(comm),
       team_(team),
       served_(served),
       tag_(team, served.tag),
@@ -32,9 +31,9 @@ std::optional<Coding> ServedCall::coding_of(const Job& job, const Operands& oper
 }
 
 void ServedCall::start(FloatModes) {
-  code_ = MPI_SUCCESS;
+  status_ = Status::ok;
   bound_ = 0;
-  pass_on_hints(comm_, team_);
+  team_.take_hints();
   begin();
 }
 
@@ -47,7 +46,7 @@ bool ServedCall::begin() {
 
 void ServedCall::open() {
   // Who fails here still takes part: others wait for blocks.
-  const int opened = blocks_.open();
+  const Status opened = status_of(team_, blocks_.open());
   if (!schedule_ && pairs_) schedule_ = pairs_->schedule(served_.method, blocks_.task(), team_);
   if (!schedule_) {
     schedule_ = schedule::make(served_.method, blocks_.task(), team_.rank(), team_.hosts());
@@ -55,10 +54,10 @@ void ServedCall::open() {
   is_run_ = false;
   has_copied_ = pairs_ != nullptr;
   looks_ = 0;
-  code_ = opened;
+  status_ = opened;
   envelopes_ = team_.envelopes(job_, tag_.of_blocks());
-  runner_.emplace(job_, *envelopes_, call_, called(), team_, *schedule_, blocks_,
-                  opened != MPI_SUCCESS, coding_ ? &*coding_ : nullptr);
+  runner_.emplace(job_, *envelopes_, call_, called(), team_, *schedule_, blocks_, !opened.is_ok(),
+                  coding_ ? &*coding_ : nullptr);
   runner_->drive(served_.is_blocking && !pairs_);  // beside pairs there is MPI's own call
   runner_->await(is_awaited_);
 }
@@ -83,13 +82,13 @@ bool ServedCall::advance() {
   start_own_copy();
   const bool has_own = has_copied_ && blocks_.is_own_copied() && runner_->advance_own();
   if (!is_run_ || !has_own) return false;
-  if (code_ == MPI_SUCCESS) code_ = code_of(job_, team_, runner_->status());
+  if (status_.is_ok()) status_ = runner_->status();
   bound_ = runner_->outcome().bound;
   runner_.reset();
   envelopes_.reset();
-  if (code_ == MPI_SUCCESS) {
-    code_ =
-        blocks_.close(SharedBlocks::is_for_root_too(job_.config, coding_ ? &*coding_ : nullptr));
+  if (status_.is_ok()) {
+    const Coding* const coding = coding_ ? &*coding_ : nullptr;
+    status_ = status_of(team_, blocks_.close(SharedBlocks::is_for_root_too(job_.config, coding)));
   }
   tag_.give();
   return true;

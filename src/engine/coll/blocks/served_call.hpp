@@ -7,12 +7,12 @@
 #include <optional>
 
 #include "coll/blocks/runner.hpp"
+#include "coll/call_tag.hpp"
+#include "coll/collective_operation.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/blocks/long_pairs.hpp"
-#include "engine/coll/call_tag.hpp"
-#include "engine/coll/collective_operation.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/objects/comm_info.hpp"
+#include "mpi/job/teams.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {
@@ -21,18 +21,18 @@ class ServedCall final : public CollectiveOperation {
  public:
   /// See make_operation(). `pairs`: where set of these alone, without what is this rank's own;
   /// outlives it.
-  ServedCall(Job& job, const Collective& call, const Operands& operands, mpi::CommInfo& comm,
-             Team& team, const Served& served, const LongPairs* pairs = nullptr);
+  ServedCall(Job& job, const Collective& call, const Operands& operands, Team& team,
+             const Served& served, const LongPairs* pairs = nullptr);
 
   void start(FloatModes modes) override;
   bool advance() override;
   bool needs_host() const override { return runner_ && runner_->needs_host(); }
   void await(bool is_awaited) override;
-  bool wait_in_mpi() override { return runner_ && runner_->wait(); }
+  bool wait() override { return runner_ && runner_->wait(); }
   trace::Called called() const override {
     return {call_.op, static_cast<std::uint8_t>(served_.method.algorithm)};
   }
-  int code() const override { return code_; }
+  Status status() const override { return status_; }
   double bound() const override { return bound_; }
 
  private:
@@ -45,7 +45,6 @@ class ServedCall final : public CollectiveOperation {
   Job& job_;
   const Collective& call_;
   const Operands& operands_;
-  mpi::CommInfo& comm_;
   Team& team_;
   const Served served_;
   CallTag tag_;
@@ -59,7 +58,7 @@ class ServedCall final : public CollectiveOperation {
   bool is_run_ = false;      ///< all rounds are over
   bool has_copied_ = false;  ///< what is this rank's own, or begun to, or it is decoded
   int looks_ = 0;            ///< since the start
-  int code_ = MPI_SUCCESS;
+  Status status_;
   double bound_ = 0;
 };
 

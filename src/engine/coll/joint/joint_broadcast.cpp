@@ -4,6 +4,7 @@
 
 #include "coll/algorithms/symmetric_broadcast.hpp"
 #include "core/staging.hpp"
+#include "engine/coll/blocks/blocks.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 
@@ -17,7 +18,7 @@ JointBroadcast::JointBroadcast(Job& job, const Collective& call, const Operands&
 
 std::optional<Contribution> JointBroadcast::contribution(const Spec& spec) const {
   if (!is_root()) return std::nullopt;
-  return Contribution{part_of(operands_.receive, operands_.receive.reads, 0), spec};
+  return Contribution{data_of(part_of(operands_.receive, operands_.receive.reads, 0)), spec};
 }
 
 JointBroadcast::Offer JointBroadcast::offer() {
@@ -38,7 +39,7 @@ Answer JointBroadcast::accept(std::span<const std::uint64_t> told) {
 bool JointBroadcast::advance() {
   if (!sum_) return true;
   if (!sum_->advance()) return false;
-  code_ = sum_->code();
+  status_ = sum_->status();
   count(
       sum_->way(), [&](int member) { return sum_->raw_bytes_to(member); },
       [&](int member) { return sum_->raw_bytes_from(member); });

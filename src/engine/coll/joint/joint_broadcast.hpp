@@ -12,8 +12,9 @@
 #include <span>
 #include <vector>
 
+#include "coll/symmetric/joint_sum.hpp"
 #include "engine/coll/joint/joint_call.hpp"
-#include "engine/coll/joint/joint_sum.hpp"
+#include "engine/coll/operands.hpp"
 
 namespace mpress::engine {
 

@@ -3,8 +3,9 @@
 #pragma once
 
 #include "coll/pieces.hpp"
+#include "coll/symmetric/joint_memory.hpp"
+#include "coll/symmetric/moved.hpp"
 #include "coll/team.hpp"
-#include "engine/coll/joint/joint_memory.hpp"
 #include "engine/coll/offered_call.hpp"
 #include "schedule/algorithms.hpp"
 
@@ -31,7 +32,7 @@ class JointCall : public OfferedCall {
   /// and that came of it, from(member).
   template <class To, class From>
   void count(trace::Way way, To to, From from) const {
-    for (int member = 0; member < team_.size() && code_ == MPI_SUCCESS; ++member) {
+    for (int member = 0; member < team_.size() && status_.is_ok(); ++member) {
       if (member == team_.rank()) continue;
       count_by_kernel(job_, called(), way, team_.world_rank(member), to(member), from(member));
     }

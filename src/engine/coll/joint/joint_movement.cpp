@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/staging.hpp"
+#include "engine/coll/operations.hpp"
 #include "gpu/collective_queue.hpp"
 #include "gpu/joint_move.hpp"
 #include "mpi/job/job.hpp"
@@ -220,8 +221,8 @@ gpu::Event JointMovement::give(gpu::CollectiveQueue& queue, std::uint32_t number
 
 bool JointMovement::advance() {
   if (!kernel_.is_under_way()) return true;
-  if (!kernel_.advance(giving(), code_)) return false;
-  if (code_ == MPI_SUCCESS) code_ = blocks_.close();
+  if (!kernel_.advance(giving(), status_)) return false;
+  if (status_.is_ok()) status_ = status_of(team_, blocks_.close());
   count(
       memory_.way(), [&](int member) { return sends_[static_cast<std::size_t>(member)].bytes; },
       [&](int member) { return receives_[static_cast<std::size_t>(member)].bytes; });

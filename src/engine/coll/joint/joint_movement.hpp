@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
+#include "coll/symmetric/joint_kernel.hpp"
 #include "core/devices.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/joint/joint_call.hpp"
-#include "engine/coll/joint/joint_kernel.hpp"
 
 namespace mpress::engine {
 

@@ -4,11 +4,11 @@
 #include <bit>
 #include <utility>
 
+#include "core/plain_layout.hpp"
 #include "core/staging.hpp"
 #include "gpu/collective_queue.hpp"
 #include "gpu/joint.hpp"
 #include "mpi/job/job.hpp"
-#include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -80,13 +80,13 @@ bool JointReduction::gets_results() const {
 
 /// Finds where the data lies.
 bool JointReduction::is_there() {
-  const auto type = mpi::type_info(reduction_.mpi_type());
-  if (!type || memory_.is_given_up()) return false;
+  if (memory_.is_given_up()) return false;
+  const Layout& layout = *plain_layout(reduction_.type);
   const auto lies_on = [&](const void* data, int device) {
     return device != gpu::host && reinterpret_cast<std::uintptr_t>(data) % width() == 0 &&
-           device_of(job_, data, *type) == device;
+           device_of(job_, data, layout) == device;
   };
-  device_ = device_of(job_, reduction_.input, *type);
+  device_ = device_of(job_, reduction_.input, layout);
   if (!lies_on(reduction_.input, device_)) return false;
   if (!kernel_.may_run_on(device_)) return false;
   if (gets_results()) {
@@ -140,7 +140,7 @@ bool JointReduction::advance() {
     end_sum();
   }
   if (!kernel_.is_under_way()) return true;
-  if (!kernel_.advance(giving(), code_)) return false;
+  if (!kernel_.advance(giving(), status_)) return false;
   const int me = team_.rank();
   count(
       memory_.way(), [&](int member) { return bytes_read(member, me); },
@@ -149,7 +149,7 @@ bool JointReduction::advance() {
 }
 
 void JointReduction::end_sum() {
-  code_ = sum_->code();
+  status_ = sum_->status();
   count(
       sum_->way(), [&](int member) { return sum_->raw_bytes_to(member); },
       [&](int member) { return sum_->raw_bytes_from(member); });

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "coll/algorithms/symmetric_reduction.hpp"
+#include "coll/symmetric/joint_kernel.hpp"
+#include "coll/symmetric/joint_sum.hpp"
 #include "core/devices.hpp"
 #include "engine/coll/joint/joint_call.hpp"
-#include "engine/coll/joint/joint_kernel.hpp"
-#include "engine/coll/joint/joint_sum.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/route.hpp"
 #include "policy/linked.hpp"

@@ -49,12 +49,11 @@ Summand elements_of(const Part& part) {
 ExchangeBlocks::ExchangeBlocks(const Exchange& exchange, const Way& way, int members)
     : BlockMap(task_of(exchange, members)), exchange_(exchange), way_(way) {}
 
-NeighbourCall::NeighbourCall(Job& job, const Collective& call, const Exchange& exchange,
-                             mpi::CommInfo& comm, Team& team, const Served& served)
+NeighbourCall::NeighbourCall(Job& job, const Collective& call, const Exchange& exchange, Team& team,
+                             const Served& served)
     : job_(job),
       call_(call),
       exchange_(exchange),
-      comm_(comm),
       team_(team),
       way_(way_of(job, exchange, team)),
       is_blocking_(served.is_blocking),
@@ -81,7 +80,7 @@ trace::Called NeighbourCall::called() const {
 void NeighbourCall::start(FloatModes) {
   code_ = MPI_SUCCESS;
   bound_ = 0;
-  pass_on_hints(comm_, team_);
+  team_.take_hints();
   begin();
 }
 
@@ -173,10 +172,10 @@ void NeighbourCall::await(bool is_awaited) {
   if (runner_) runner_->await(is_awaited);
 }
 
-bool NeighbourCall::wait_in_mpi() {
+bool NeighbourCall::wait() {
   if (!is_under_way_) return false;
-  if (packed_) return packed_->wait_in_mpi();
-  return raw_ ? raw_->wait_in_mpi() : runner_->wait();
+  if (packed_) return packed_->wait();
+  return raw_ ? raw_->wait() : runner_->wait();
 }
 
 bool NeighbourCall::advance() {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "coll/blocks/runner.hpp"
+#include "coll/call_tag.hpp"
+#include "coll/collective_operation.hpp"
 #include "engine/coll/blocks/blocks.hpp"
-#include "engine/coll/call_tag.hpp"
-#include "engine/coll/collective_operation.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/packed_rounds.hpp"
 #include "engine/coll/neighbours/raw_blocks.hpp"
@@ -44,13 +44,13 @@ class ExchangeBlocks final : public BlockMap {
 class NeighbourCall final : public CollectiveOperation {
  public:
   /// What it refers to outlives it. `served`: its tag, and whether the call blocks.
-  NeighbourCall(Job& job, const Collective& call, const Exchange& exchange, mpi::CommInfo& comm,
-                Team& team, const Served& served);
+  NeighbourCall(Job& job, const Collective& call, const Exchange& exchange, Team& team,
+                const Served& served);
 
   /// Has the exchange itself.
   NeighbourCall(Job& job, const Collective& call, std::unique_ptr<const Exchange> exchange,
-                mpi::CommInfo& comm, Team& team, const Served& served)
-      : NeighbourCall(job, call, *exchange, comm, team, served) {
+                Team& team, const Served& served)
+      : NeighbourCall(job, call, *exchange, team, served) {
     kept_ = std::move(exchange);
   }
 
@@ -60,9 +60,9 @@ class NeighbourCall final : public CollectiveOperation {
     return raw_ ? raw_->needs_host() : runner_ && runner_->needs_host();
   }
   void await(bool is_awaited) override;
-  bool wait_in_mpi() override;
+  bool wait() override;
   trace::Called called() const override;
-  int code() const override { return code_; }
+  Status status() const override { return status_of(team_, code_); }
   double bound() const override { return bound_; }
 
   // Where payloads are kept:
@@ -83,7 +83,6 @@ class NeighbourCall final : public CollectiveOperation {
   const Collective& call_;
   std::unique_ptr<const Exchange> kept_;
   const Exchange& exchange_;
-  mpi::CommInfo& comm_;
   Team& team_;
   const Way& way_;
   const bool is_blocking_;

@@ -5,6 +5,7 @@
 
 #include "codec/float_environment.hpp"
 #include "codec/szp/format.hpp"
+#include "engine/coll/operations.hpp"
 #include "message/block.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
@@ -62,11 +63,12 @@ Coding NeighbourSum::coding_of(const Spec& spec) const {
   return coding;
 }
 
-NeighbourSum::NeighbourSum(Job& job, const Collective& call, const Exchange& exchange,
-                           mpi::CommInfo& comm, Team& team, const Served& served)
+NeighbourSum::NeighbourSum(Job& job, const Collective& call, const Exchange& exchange, Team& team,
+                           const Served& served)
     : job_(job),
       call_(call),
       exchange_(exchange),
+      team_(team),
       fold_(job, exchange.sum->result.count, exchange.sum->result.type, exchange.sum->type,
             exchange.sum->op) {
   const Spec spec = spec_of(job, exchange.operands, team);
@@ -83,11 +85,11 @@ NeighbourSum::NeighbourSum(Job& job, const Collective& call, const Exchange& exc
     quanta_ = quanta_of(spec, exchange);
     coding_ = coding_of(spec);
   }
-  prepare_straight(team, comm, served);
+  prepare_straight(team, served);
 }
 
 /// Behind the vectors that come there is room for a sum in quanta.
-void NeighbourSum::prepare_straight(Team& team, mpi::CommInfo& comm, const Served& served) {
+void NeighbourSum::prepare_straight(Team& team, const Served& served) {
   staged_.pattern = exchange_.pattern;
   staged_.sent = exchange_.sent;
   staged_.plans = exchange_.plans;
@@ -105,7 +107,7 @@ void NeighbourSum::prepare_straight(Team& team, mpi::CommInfo& comm, const Serve
   }
   staged_.keeps_payloads = quanta_ && sources > 1;
   if (quanta_) call_.has_many_readers = true;  // blocks that are summed are encoded as such
-  straight_.emplace(job_, call_, staged_, comm, team, served);
+  straight_.emplace(job_, call_, staged_, team, served);
 }
 
 /// In memory of this process's own.
@@ -138,7 +140,7 @@ bool NeighbourSum::advance() {
   }
   has_come_ = has_come_ || straight_->advance();
   if (!has_come_ && !straight_->is_all_coming()) return false;
-  const bool adds = staged_.keeps_payloads && straight_->code() == MPI_SUCCESS;
+  const bool adds = staged_.keeps_payloads && straight_->status().is_ok();
   if (adds && !add_some()) return false;
   if (!has_come_) return false;
   finish();
@@ -187,7 +189,7 @@ bool NeighbourSum::add_some() {
 }
 
 void NeighbourSum::finish() {
-  if (straight_->code() != MPI_SUCCESS) code_ = straight_->code();
+  if (!straight_->status().is_ok()) code_ = code_of(job_, team_, straight_->status());
   if (sum_) {
     bound_ = quanta_->bound;
     if (code_ == MPI_SUCCESS) {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "codec/grid.hpp"
-#include "engine/coll/collective_operation.hpp"
+#include "coll/collective_operation.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/fold.hpp"
 #include "engine/coll/neighbours/neighbour_call.hpp"
@@ -22,8 +22,8 @@ class NeighbourSum final : public CollectiveOperation {
  public:
   /// As NeighbourCall. `exchange` has a sum. Ends the process where there is no memory, as others
   /// wait for messages.
-  NeighbourSum(Job& job, const Collective& call, const Exchange& exchange, mpi::CommInfo& comm,
-               Team& team, const Served& served);
+  NeighbourSum(Job& job, const Collective& call, const Exchange& exchange, Team& team,
+               const Served& served);
 
   void start(FloatModes modes) override;
   bool advance() override;
@@ -31,11 +31,9 @@ class NeighbourSum final : public CollectiveOperation {
   void await(bool is_awaited) override {
     if (straight_) straight_->await(is_awaited);
   }
-  bool wait_in_mpi() override {
-    return straight_ ? straight_->wait_in_mpi() : packed_->wait_in_mpi();
-  }
+  bool wait() override { return straight_ ? straight_->wait() : packed_->wait(); }
   trace::Called called() const override;
-  int code() const override { return code_; }
+  Status status() const override { return status_of(team_, code_); }
   double bound() const override { return bound_; }
 
  private:
@@ -47,7 +45,7 @@ class NeighbourSum final : public CollectiveOperation {
   static std::optional<Quanta> quanta_of(const Spec& spec, const Exchange& exchange);
 
   Coding coding_of(const Spec& spec) const;
-  void prepare_straight(Team& team, mpi::CommInfo& comm, const Served& served);
+  void prepare_straight(Team& team, const Served& served);
   Part vector(std::size_t place) const;
   void begin_sum();
   bool add_some();
@@ -57,6 +55,7 @@ class NeighbourSum final : public CollectiveOperation {
   Job& job_;
   Collective call_;
   const Exchange& exchange_;
+  const Team& team_;
   Fold fold_;
   Coding coding_{.spec = {.codec = Codec::none}};  ///< of each source's vector
   Exchange staged_;

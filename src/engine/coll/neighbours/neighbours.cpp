@@ -9,6 +9,7 @@
 #include "engine/coll/collective_request.hpp"
 #include "engine/coll/neighbours/neighbour_call.hpp"
 #include "engine/coll/neighbours/neighbour_sum.hpp"
+#include "engine/coll/operations.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/self_comm.hpp"
 #include "mpi/progress_hook.hpp"
@@ -123,9 +124,9 @@ std::unique_ptr<CollectiveOperation> operation_of(Job& job, const Collective& ca
                                                   const Exchange& exchange, mpi::CommInfo& comm,
                                                   Team& team, const Served& served) {
   if (exchange.sum) {
-    return std::make_unique<NeighbourSum>(job, call, exchange, comm, team, served);
+    return std::make_unique<NeighbourSum>(job, call, exchange, team, served);
   }
-  return std::make_unique<NeighbourCall>(job, call, exchange, comm, team, served);
+  return std::make_unique<NeighbourCall>(job, call, exchange, team, served);
 }
 
 /// The exchange of a call that outlives the program's arguments.
@@ -302,7 +303,7 @@ int exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommIn
   wait_for(job, *served);
   count_blocking(job, served->called(), begin);
   tell_outcome(exchange.operands, *served);
-  return served->code() == MPI_SUCCESS ? MPI_SUCCESS : comm->raise(served->code());
+  return served->status().is_ok() ? MPI_SUCCESS : comm->raise(code_of(job, team, served->status()));
 }
 
 int begin_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,

@@ -289,7 +289,7 @@ void PackedRounds::copy(const Part& from, const Part& to) {
   }
 }
 
-bool PackedRounds::wait_in_mpi() {
+bool PackedRounds::wait() {
   if (next_send_ < sends_.size() || unpacked_ < receives_.size()) {
     return messages_.wait_for(needed());
   }

@@ -35,7 +35,7 @@ class PackedRounds {
   bool advance();
 
   /// For a call that blocks, between two calls of advance(): MPI waits for what comes next.
-  bool wait_in_mpi();
+  bool wait();
 
   /// An error code of MPI's.
   int code() const { return messages_.code(); }

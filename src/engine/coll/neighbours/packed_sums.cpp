@@ -162,7 +162,7 @@ void PackedSums::deliver() {
                            exchange_.sum->result));
 }
 
-bool PackedSums::wait_in_mpi() {
+bool PackedSums::wait() {
   if (!is_under_way_) return false;
   if (round_ < schedule_.transfers.rounds) {
     return messages_.wait_for(needed());

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "coll/call_tag.hpp"
 #include "coll/team.hpp"
-#include "engine/coll/call_tag.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/fold.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
@@ -29,7 +29,7 @@ class PackedSums {
   /// Waits for no rank. True once it is over: then the result is where the program wants it.
   bool advance();
   /// For a call that blocks, between two calls of advance().
-  bool wait_in_mpi();
+  bool wait();
   int code() const { return messages_.code(); }
 
  private:

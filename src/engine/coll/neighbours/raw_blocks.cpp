@@ -210,7 +210,7 @@ bool RawBlocks::needs_host() const {
   });
 }
 
-bool RawBlocks::wait_in_mpi() {
+bool RawBlocks::wait() {
   const bool has_waited = messages_.wait_for(way_.schedule.blocks.size());
   return messages_.wait_until_sent() || has_waited;
 }

@@ -42,7 +42,7 @@ class RawBlocks {
   /// Waits for no rank. True once it is over.
   bool advance();
   /// For a call that blocks, between two calls of advance(): see Runner.
-  bool wait_in_mpi();
+  bool wait();
   /// Must this process take what has come for others to get on?
   bool needs_host() const;
   int code() const { return messages_.code(); }

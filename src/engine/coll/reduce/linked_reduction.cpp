@@ -5,6 +5,8 @@
 
 #include "coll/algorithms/linked_reduction.hpp"
 #include "coll/pieces.hpp"
+#include "coll/symmetric/moved.hpp"
+#include "core/plain_layout.hpp"
 #include "core/staging.hpp"
 #include "gpu/codec_queue.hpp"
 #include "mpi/job/job.hpp"
@@ -57,14 +59,13 @@ LinkedReduction::Offer LinkedReduction::offer() {
 
 /// Finds where the data lies, and slots.
 bool LinkedReduction::open() {
-  const auto type = mpi::type_info(reduction_.mpi_type());
-  if (!type) return false;
+  const Layout& layout = *plain_layout(reduction_.type);
   const auto is_there = [&](const void* data) {
     return reinterpret_cast<std::uintptr_t>(data) % width() == 0 &&
-           device_of(job_, data, *type) == device_;
+           device_of(job_, data, layout) == device_;
   };
   input_ = static_cast<const std::byte*>(reduction_.input);
-  device_ = device_of(job_, input_, *type);
+  device_ = device_of(job_, input_, layout);
   if (device_ == gpu::host || !is_there(input_)) return false;
   if (reads(team_.rank())) {
     results_ = static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
@@ -169,7 +170,7 @@ bool LinkedReduction::have_come(std::vector<Source>& sources) {
     trace::say("rank " + std::to_string(job_.rank) + ": what rank " +
                std::to_string(team_.world_rank(source.member)) +
                " brings to a reduction did not come from its GPU");
-    code_ = job_.device_code;
+    status_ = Status::device_failed;
     phase_ = Phase::ending;
     return false;
   }
@@ -223,7 +224,7 @@ bool LinkedReduction::end() {
     if (state == gpu::State::pending) return false;
     if (state == gpu::State::failed) {
       queue_->drain();  // of nothing: it refuses
-      code_ = job_.code_of(refused(job_, device_));
+      status_ = refused(job_, device_);
     }
   }
   for (std::vector<Source>* sources : {&inputs_, &pieces_}) {
@@ -233,7 +234,7 @@ bool LinkedReduction::end() {
   }
   for (const link::Transfer* transfer : {&own_input_, &own_piece_}) {
     if (transfer->chunks == 0) continue;
-    if (code_ == MPI_SUCCESS) {
+    if (status_.is_ok()) {
       link_.release(*transfer);
     } else {
       link_.fail(*transfer);
@@ -241,7 +242,7 @@ bool LinkedReduction::end() {
   }
   queue_ = {};
   const int me = team_.rank();
-  for (int rank = 0; rank < team_.size() && code_ == MPI_SUCCESS; ++rank) {
+  for (int rank = 0; rank < team_.size() && status_.is_ok(); ++rank) {
     if (rank == me) continue;
     count_by_kernel(job_, called(), trace::Way::peer, team_.world_rank(rank), bytes_read(rank, me),
                     bytes_read(me, rank));

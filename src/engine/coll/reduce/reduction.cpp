@@ -1,8 +1,5 @@
 #include "engine/coll/reduce/reduction.hpp"
 
-#include <algorithm>
-
-#include "engine/coll/blocks/blocks.hpp"
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
@@ -30,23 +27,6 @@ std::optional<Reduction> reduction_of(const Operands& operands) {
   const auto items = static_cast<std::uint64_t>(input.reads.count(0)) *
                      static_cast<std::uint64_t>(input.reads.number());
   return Reduction{{*how, *type->element, items * item, item}, input.buffer, is_in_place};
-}
-
-Spec spec_for(const Reduction& reduction, const Spec& agreed, bool is_reproducible) {
-  const bool bears_loss =
-      reduction.how != codec::Combine::prod &&
-      (!is_reproducible || (agreed.codec == Codec::szp && reduction.how == codec::Combine::sum));
-  return agreed.lossy() && !bears_loss ? Spec{.codec = Codec::mpc} : agreed;
-}
-
-Part longest_contribution(const Reduction& reduction, const void* input,
-                          std::span<const std::int64_t> begins, int rank) {
-  std::int64_t longest = 0;
-  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
-    if (static_cast<int>(i) != rank) longest = std::max(longest, begins[i + 1] - begins[i]);
-  }
-  return {const_cast<void*>(input), longest, reduction.mpi_type(),
-          static_cast<std::size_t>(longest) * element_size(reduction.type)};
 }
 
 }  // namespace mpress::engine
