@@ -1,9 +1,13 @@
 // The sending side of a message: raw, a frame in its place, or a header whose data follows.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/asked.hpp"
@@ -17,6 +21,10 @@
 #include "mpi/requests/request.hpp"
 #include "trace/record.hpp"
 #include "trace/timeline.hpp"
+
+namespace mpress::mpi {
+struct TypeInfo;
+}
 
 namespace mpress::engine {
 
