@@ -19,7 +19,10 @@ namespace mpress::loopback {
 /// What members of one call have sent each other. Thread-safe.
 class Letters {
  public:
-  explicit Letters(int members) : members_(members), boxes_(static_cast<std::size_t>(members)) {}
+  explicit Letters(int members)
+      : members_(members),
+        boxes_(static_cast<std::size_t>(members)),
+        receives_(static_cast<std::size_t>(members * members)) {}
 
   struct Letter {
     std::vector<std::byte> bytes;
@@ -29,6 +32,11 @@ class Letters {
   void leave(int from, int to, std::shared_ptr<Letter> letter) {
     const std::lock_guard lock(mutex_);
     box(from, to).push_back(std::move(letter));
+  }
+
+  /// The number of the next receive that `to` begins of `from`; that member's thread asks.
+  std::size_t next_receive(int from, int to) {
+    return receives_[static_cast<std::size_t>(to * members_ + from)]++;
   }
 
   /// The one of that number between two members; null where it has not come.
@@ -48,16 +56,14 @@ class Letters {
   std::mutex mutex_;
   const int members_;
   std::vector<std::vector<std::vector<std::shared_ptr<Letter>>>> boxes_;  ///< by receiver, sender
+  std::vector<std::size_t> receives_;
 };
 
 /// Long letters are sent no sooner than they are received, as MPI's rendezvous does.
 class Envelopes final : public engine::Envelopes {
  public:
   Envelopes(engine::Messaging& rank, Letters& letters, unsigned seed)
-      : rank_(rank),
-        letters_(letters),
-        random_(seed),
-        receives_(static_cast<std::size_t>(rank.size)) {}
+      : rank_(rank), letters_(letters), random_(seed) {}
 
   std::unique_ptr<engine::Envelope> receive(const engine::BlockData& place, int from,
                                             const Receiving& how) override {
@@ -65,7 +71,7 @@ class Envelopes final : public engine::Envelopes {
                                            place.count, how.called, how.outcome);
     posted->receive.keep_in(how.kept_in, how.is_kept_alone);
     posted->post(false);
-    const std::size_t number = receives_[static_cast<std::size_t>(from)]++;
+    const std::size_t number = letters_.next_receive(from, rank_.rank);
     return std::make_unique<Received>(*this, std::move(posted), from, number);
   }
 
@@ -203,7 +209,6 @@ class Envelopes final : public engine::Envelopes {
   engine::Messaging& rank_;
   Letters& letters_;
   std::mt19937 random_;
-  std::vector<std::size_t> receives_;  ///< begun, by sender
 };
 
 }  // namespace mpress::loopback

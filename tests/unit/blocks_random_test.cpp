@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "coll/blocks/runner.hpp"
-#include "loopback/envelopes.hpp"
+#include "loopback/letter_team.hpp"
 #include "schedule/algorithms.hpp"
 
 using namespace mpress;
@@ -218,37 +218,15 @@ struct Tally {
   std::atomic<int> served{0}, failed{0}, lossy_own{0};
 };
 
-/// Whose blocks of one call are `letters`.
-class LetterTeam final : public engine::Team {
- public:
-  LetterTeam(engine::Boards& boards, const std::vector<int>& members, int rank,
-             loopback::Letters& letters, unsigned seed)
-      : Team(boards, members, rank, {}), letters_(letters), seed_(seed) {}
-  std::unique_ptr<engine::Envelopes> envelopes(engine::Messaging& messaging, int) const override {
-    return std::make_unique<loopback::Envelopes>(messaging, letters_, seed_);
-  }
-
-  const engine::CommSettings& settings() const override { return settings_; }
-  void take_hints() const override {}
-
- private:
-  loopback::Letters& letters_;
-  const unsigned seed_;
-  const engine::CommSettings settings_;
-};
-
 void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call, Round& round,
           Tally& tally) {
-  engine::Boards boards;
-  std::vector<int> all;
-  for (int other = 0; other < rank.size; ++other) all.push_back(other);
-  const LetterTeam team(boards, all, rank.rank, round.letters, member.random());
+  const loopback::LetterTeam team(rank, call.hosts, round.letters, member.random());
   rank.config.spec = call.spec;
   const Blocks blocks(call, rank.rank, member.random);
   sim_synchronize();  // a collective call has waited for the program's default streams
   const auto envelopes = team.envelopes(rank, 0);
   const schedule::Schedule schedule =
-      schedule::make(call.method, call.task, rank.rank, schedule::Hosts(call.hosts));
+      schedule::make(call.method, call.task, rank.rank, team.hosts());
   const bool has_nothing = call.lacks_all == rank.rank;
   engine::Runner runner(rank, *envelopes, call.collective, call.called(), team, schedule, blocks,
                         has_nothing);
@@ -307,7 +285,7 @@ int main() {
   ::setenv("SIMULATED_GPU_PEERS", "1", 1);
   unsigned seed = 0;
   for (const char* const link : {"auto", "host", "mpi"}) {
-    for (const auto& [members, calls] : {std::pair{2, 30}, {3, 30}, {5, 30}, {8, 20}, {16, 6}}) {
+    for (const auto& [members, calls] : {std::pair{2, 30}, {3, 25}, {5, 20}, {8, 12}, {16, 4}}) {
       play(members, calls, ++seed, link);
     }
   }

@@ -1,8 +1,6 @@
 // The range of what this rank brings to a reduction, found where it lies.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <optional>
 
