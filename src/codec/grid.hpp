@@ -5,6 +5,11 @@
 
 namespace mpress::codec {
 
+/// The step is a little below twice the bound, so that the rounding of x * inverse and of
+/// q * step leaves the limit unreached as long as |q| stays below about 2700 (f32): the loss is
+/// 0.0014 bits a value, an exception would cost 40.
+inline constexpr double step_shrink = 1.0 - 0x1p-10;
+
 /// Elements become multiples of a step that is a little below twice `bound`, unless it is given.
 /// One that would be off by the bound and `slack`, or more, is kept as it is. The slack is for what
 /// many steps from zero is rounded: where it covers that, no element within a known range is kept

@@ -107,8 +107,8 @@ class Team : public std::enable_shared_from_this<Team> {
   CallModes& modes() { return modes_; }
   const CallModes& modes() const { return modes_; }
 
-  /// Links' memory that reductions keep for their next calls (coll/joint/joint_memory); let go of
-  /// before links are closed.
+  /// Links' memory that reductions keep for their next calls (coll/symmetric/joint_memory); let go
+  /// of before links are closed.
   class Kept {
    public:
     virtual ~Kept() = default;

@@ -27,6 +27,7 @@ Location locate(Runtime& runtime, const void* buffer, const Layout& layout) {
 Status copy_bytes(Runtime& runtime, void* to, const Location& to_place, const void* from,
                   const Location& from_place, std::size_t bytes, CopyUnderWay* under_way) {
   if (from_place.device == gpu::host && to_place.device == gpu::host) {
+    if (!from_place.is_readable || !to_place.is_readable) return Status::device_failed;
     std::memcpy(to, from, bytes);
     return Status::ok;
   }

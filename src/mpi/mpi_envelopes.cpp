@@ -14,24 +14,40 @@
 namespace mpress::engine {
 namespace {
 
-/// What MPI gets in the place of a block: elements without gaps are those of MPI's own types.
+/// What MPI gets of a block: items of its type; of a plain layout, of MPI's own.
 mpi::TypedCount typed(const BlockData& data) {
-  const Layout& layout = *data.layout;
-  if (layout.contiguous && layout.element) {
-    const MPI_Datatype type = *layout.element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
-    return {static_cast<MPI_Count>(data.bytes / element_size(*layout.element)), type};
+  const std::shared_ptr<const Layout>& layout = data.layout;
+  if (layout == plain_layout(layout->element)) {
+    return {data.count, layout->element ? mpi::type_of(*layout->element) : MPI_BYTE};
   }
-  if (&layout == plain_layout(std::nullopt).get()) return {data.count, MPI_BYTE};
-  return {data.count, static_cast<const mpi::TypeInfo&>(layout).handle};
+  return {data.count, static_cast<const mpi::TypeInfo&>(*layout).handle};
 }
 
 /// Of a frame, or a header, of such a block.
 Items items_of(const BlockData& data, MPI_Datatype type) {
   const Layout& layout = *data.layout;
-  if (layout.element) {
-    return {*layout.element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE, layout.packed_unit()};
-  }
+  if (layout.element) return {mpi::type_of(*layout.element), layout.packed_unit()};
   return layout.contiguous ? Items{type, layout.size} : Items{MPI_PACKED, 1};
+}
+
+/// One that could not be started.
+class Refused final : public Envelope {
+ public:
+  explicit Refused(int code) : status_(status_of(code)) {}
+  bool advance() override { return true; }
+  Status status() const override { return status_; }
+  bool can_be_waited_for() const override { return false; }
+  void withdraw() override {}
+
+ private:
+  const Status status_;
+};
+
+/// `message`, which MPI started with `code`.
+template <typename Message>
+std::unique_ptr<Envelope> started(std::unique_ptr<Message> message, int code) {
+  if (code != MPI_SUCCESS) return std::make_unique<Refused>(code);
+  return message;
 }
 
 }  // namespace
@@ -69,7 +85,7 @@ class MpiEnvelopes::Matched : public Envelope {
   }
   void complete(int code) {
     is_complete_ = true;
-    note(status_of(all_.team_, code));
+    note(status_of(code));
   }
   void note(Status status) {
     if (status_.is_ok()) status_ = status;
@@ -107,9 +123,7 @@ class MpiEnvelopes::Received final : public Matched {
       if (collects && !receive.core().advance()) return false;
     }
     if (watched_) {
-      const int code = watched_->finish(all_.job_, of_mpi_).code;
-      const Receive::Result* const result = watched_->receive.core().result();
-      note(result && !result->status.is_ok() ? result->status : status_of(all_.team_, code));
+      note(status_of(watched_->finish(all_.job_, of_mpi_).code));
     }
     // Its sender could not send it.
     if (mpi::counted::bytes_of(of_mpi_) == 0) note(Status::device_failed);
@@ -137,12 +151,11 @@ class MpiEnvelopes::Sent final : public Matched {
 class MpiEnvelopes::SentApart final : public Envelope {
  public:
   SentApart(MpiEnvelopes& all, std::unique_ptr<Send> send)
-      : operation_(all.job_, std::move(send), nullptr), all_(all) {}
+      : operation_(all.job_, std::move(send), nullptr) {}
 
   bool advance() override {
     if (!operation_.advance()) return false;
-    status_ = operation_.status();
-    if (status_.is_ok()) status_ = status_of(all_.team_, operation_.ending().code);
+    status_ = status_of(operation_.ending().code);
     return true;
   }
   Status status() const override { return status_; }
@@ -156,16 +169,20 @@ class MpiEnvelopes::SentApart final : public Envelope {
   SendOperation operation_;
 
  private:
-  MpiEnvelopes& all_;
   Status status_;
 };
 
-MpiEnvelopes::MpiEnvelopes(Job& job, const CommTeam& team, int tag)
-    : job_(job), team_(team), comm_(team.comm()), tag_(tag) {}
+MpiEnvelopes::MpiEnvelopes(Job& job, MPI_Comm comm, int tag) : job_(job), comm_(comm), tag_(tag) {}
 
 /// No probe asks for messages of this communicator, so the receive goes straight to MPI.
 std::unique_ptr<Envelope> MpiEnvelopes::receive(const BlockData& place, int from,
                                                 const Receiving& how) {
+  if (!place.data && place.layout->contiguous) {  // there is no memory for it
+    auto message = std::make_unique<Received>(*this, nullptr);
+    const int code =
+        mpi::counted::Irecv(nullptr, 0, MPI_BYTE, from, tag_, comm_, &message->request);
+    return started(std::move(message), code);
+  }
   const auto [count, type] = typed(place);
   const ReceiveArguments arguments{place.data, count, type, comm_, how.outcome};
   ReceiveArguments posted = arguments;
@@ -184,9 +201,8 @@ std::unique_ptr<Envelope> MpiEnvelopes::receive(const BlockData& place, int from
   auto message = std::make_unique<Received>(*this, watched);
   const int code = mpi::counted::Irecv(posted.buffer, posted.count, posted.type, from, tag_,
                                        posted.comm, &message->request);
-  if (!status_of(team_, code).is_ok()) return nullptr;
-  if (watched) watched->begin(message->request);
-  return message;
+  if (code == MPI_SUCCESS && watched) watched->begin(message->request);
+  return started(std::move(message), code);
 }
 
 std::unique_ptr<Envelope> MpiEnvelopes::send(const BlockData& data, Prepared prepared, int to) {
@@ -195,7 +211,7 @@ std::unique_ptr<Envelope> MpiEnvelopes::send(const BlockData& data, Prepared pre
   if (prepared.chunks) {
     auto message = std::make_unique<SentApart>(*this, std::move(prepared.chunks));
     const int code = message->operation_.start(mpi::counted::Isend, items, {&to, 1}, comm_, tag_);
-    return status_of(team_, code).is_ok() ? std::move(message) : nullptr;
+    return started(std::move(message), code);
   }
   auto message = std::make_unique<Sent>(*this, std::move(prepared.memory));
   const int code =
@@ -203,13 +219,13 @@ std::unique_ptr<Envelope> MpiEnvelopes::send(const BlockData& data, Prepared pre
           ? mpi::counted::Isend(prepared.data, static_cast<MPI_Count>(prepared.bytes / items.unit),
                                 items.type, to, tag_, comm_, &message->request)
           : mpi::counted::Isend(data.data, count, type, to, tag_, comm_, &message->request);
-  return status_of(team_, code).is_ok() ? std::move(message) : nullptr;
+  return started(std::move(message), code);
 }
 
 std::unique_ptr<Envelope> MpiEnvelopes::send(std::unique_ptr<Send> send, ElementType type,
                                              std::span<const int> readers) {
   auto message = std::make_unique<SentApart>(*this, std::move(send));
-  const Items items{type == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE, element_size(type)};
+  const Items items{mpi::type_of(type), element_size(type)};
   message->operation_.start(mpi::counted::Isend, items, readers, comm_, tag_);
   return message;
 }
@@ -217,22 +233,11 @@ std::unique_ptr<Envelope> MpiEnvelopes::send(std::unique_ptr<Send> send, Element
 std::unique_ptr<Envelope> MpiEnvelopes::send_nothing(int to) {
   auto message = std::make_unique<Sent>(*this, memory::Buffer{});
   const int code = mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, comm_, &message->request);
-  return status_of(team_, code).is_ok() ? std::move(message) : nullptr;
+  return started(std::move(message), code);
 }
 
 std::unique_ptr<Envelopes> CommTeam::envelopes(Messaging& messaging, int tag) const {
-  return std::make_unique<MpiEnvelopes>(static_cast<Job&>(messaging), *this, tag);
-}
-
-Status status_of(const Team& team, int code) {
-  if (code == MPI_SUCCESS) return Status::ok;
-  static_cast<const CommTeam&>(team).note_transport_code(code);
-  return Status::transport_failed;
-}
-
-int code_of(const Job& job, const Team& team, Status status) {
-  if (status != Status::transport_failed) return job.code_of(status);
-  return static_cast<const CommTeam&>(team).transport_code();
+  return std::make_unique<MpiEnvelopes>(static_cast<Job&>(messaging), comm_, tag);
 }
 
 void MpiEnvelopes::wait(Envelope& one) {

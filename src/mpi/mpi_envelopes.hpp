@@ -9,15 +9,14 @@
 
 namespace mpress::engine {
 
-class CommTeam;
 class Job;
 
-/// Layouts of blocks are those of MPI's types (mpi::TypeInfo). So blocks have the protocols, links,
-/// codecs, statistics and faults of messages.
+/// Layouts of blocks are those of MPI's types (mpi::TypeInfo), or plain ones. So blocks have the
+/// protocols, links, codecs, statistics and faults of messages.
 class MpiEnvelopes final : public Envelopes {
  public:
-  /// Messages on the team's private communicator, under `tag`.
-  MpiEnvelopes(Job& job, const CommTeam& team, int tag);
+  /// Messages on a team's private communicator, under `tag`.
+  MpiEnvelopes(Job& job, MPI_Comm comm, int tag);
 
   std::unique_ptr<Envelope> receive(const BlockData& place, int from,
                                     const Receiving& how) override;
@@ -25,7 +24,7 @@ class MpiEnvelopes final : public Envelopes {
   std::unique_ptr<Envelope> send(std::unique_ptr<Send> send, ElementType type,
                                  std::span<const int> readers) override;
   std::unique_ptr<Envelope> send_nothing(int to) override;
-  void begin_round() override { has_mpi_proceeded_ = false; }
+  void end_round() override { has_mpi_proceeded_ = false; }
   void wait(Envelope& one) override;
 
  private:
@@ -35,7 +34,6 @@ class MpiEnvelopes final : public Envelopes {
   class SentApart;
 
   Job& job_;
-  const CommTeam& team_;
   const MPI_Comm comm_;
   const int tag_;
   bool has_mpi_proceeded_ = false;  ///< in this round

@@ -12,6 +12,7 @@
 #include "codec/combine.hpp"
 #include "codec/error.hpp"
 #include "codec/isa.hpp"
+#include "codec/sum_grid.hpp"
 #include "codec/szp/format.hpp"
 #include "config/config.hpp"
 #include "floats.hpp"
@@ -147,15 +148,15 @@ void ranges_and_grids_are_alike() {
     found << range.min << range.max << range.width();
     for (const double bound : {1e-3, 1.0 / 3, 1e-20, 3e-310, 1e300}) {
       for (const int summands : {2, 3, 7, 150}) {
-        const auto grid = codec::szp::summand_grid(type, bound, summands, 0.7);
+        const auto grid = codec::summand_grid(type, bound, summands, 0.7);
         if (grid) found << grid->bound << grid->slack;
-        if (grid) found << codec::szp::bound_of_sum(type, *grid, summands, 0.7);
-        const auto blind = codec::szp::blind_grid(type, bound, summands);
-        if (blind) found << blind->bound << blind->reach << codec::szp::reached(*blind);
-        found << codec::szp::covered(type, bound, summands);
+        if (grid) found << codec::bound_of_sum(type, *grid, summands, 0.7);
+        const auto blind = codec::blind_grid(type, bound, summands);
+        if (blind) found << blind->bound << blind->reach << codec::reached(*blind);
+        found << codec::covered(type, bound, summands);
       }
-      const codec::szp::Grounds coarse = codec::szp::coarse({bound, 0.7});
-      found << coarse.bound << coarse.most << codec::szp::resolvable(type, bound);
+      const codec::Grounds coarse = codec::coarse({bound, 0.7});
+      found << coarse.bound << coarse.most << codec::resolvable(type, bound);
       codec::szp::Quantizer<T> z{};
       found << codec::szp::quantizer_of(bound, z) << z.step << z.inverse << z.limit;
       Spec spec;

@@ -6,6 +6,7 @@
 
 #include "codec/any_order.hpp"
 #include "codec/combine.hpp"
+#include "codec/sum_grid.hpp"
 #include "szp_sums.hpp"
 
 namespace {
@@ -88,9 +89,9 @@ std::vector<T> sum_of_elements(std::span<const std::vector<T>> summands,
 // The largest error over the bound that was told.
 template <class T>
 double check(Kind kind, double bound, int number, double most) {
-  const auto each = szp::summand_grid(type_of<T>, bound, number, most);
-  if (!each || !szp::resolvable(type_of<T>, each->bound)) return 0;
-  const double told = szp::bound_of_sum(type_of<T>, *each, number, most);
+  const auto each = mpress::codec::summand_grid(type_of<T>, bound, number, most);
+  if (!each || !mpress::codec::resolvable(type_of<T>, each->bound)) return 0;
+  const double told = mpress::codec::bound_of_sum(type_of<T>, *each, number, most);
   CHECK(told <= bound && told >= number * each->bound, "%g is told, %g was asked for", told, bound);
   const std::size_t n = szp::unit_elements(type_of<T>);
   SplitMix random{static_cast<std::uint64_t>(number) * 977 + static_cast<std::uint64_t>(kind)};
@@ -145,13 +146,13 @@ template <class T>
 void test_blind() {
   for (const int number : {2, 3, 16, 100}) {
     for (const double bound : {1e-3, 0.7, 1e-9, 3e5}) {
-      const double most = szp::covered(type_of<T>, bound, number);
-      const auto blind = szp::blind_grid(type_of<T>, bound, number);
-      const auto known = szp::summand_grid(type_of<T>, bound, number, most);
+      const double most = mpress::codec::covered(type_of<T>, bound, number);
+      const auto blind = mpress::codec::blind_grid(type_of<T>, bound, number);
+      const auto known = mpress::codec::summand_grid(type_of<T>, bound, number, most);
       CHECK(blind && known && blind->bound == known->bound && blind->slack == known->slack,
             "%d summands, bound %g", number, bound);
       if (!blind || !known) return;
-      CHECK(szp::bound_of_sum(type_of<T>, *known, number, most) <= bound, "%g", bound);
+      CHECK(mpress::codec::bound_of_sum(type_of<T>, *known, number, most) <= bound, "%g", bound);
       szp::Quantizer<T> all{}, some{};
       szp::make_quantizer(*known, all);
       szp::make_quantizer(*blind, some);
@@ -173,7 +174,9 @@ void test_blind() {
       }
     }
   }
-  CHECK(szp::covered(type_of<T>, 0, 4) == 0 && !szp::blind_grid(type_of<T>, 0, 4), "no bound");
+  CHECK(
+      mpress::codec::covered(type_of<T>, 0, 4) == 0 && !mpress::codec::blind_grid(type_of<T>, 0, 4),
+      "no bound");
 }
 
 /// What a relative bound and a range are taken for: a little less and a little more, few of them.
@@ -183,20 +186,21 @@ void test_steps() {
   for (int i = 0; i < 20'000; ++i) {
     const auto uniform = [&] { return static_cast<double>(random.next() >> 11) * 0x1p-53; };
     const double scale = std::ldexp(1, static_cast<int>(random.next() % 1800) - 900);
-    const szp::Grounds exact{scale * (1 + uniform()), scale * (1 + uniform())};
-    const szp::Grounds found = szp::coarse(exact);
+    const mpress::codec::Grounds exact{scale * (1 + uniform()), scale * (1 + uniform())};
+    const mpress::codec::Grounds found = mpress::codec::coarse(exact);
     CHECK(found.bound <= exact.bound && found.bound > exact.bound * (1 - 0x1p-5), "%a",
           exact.bound);
     CHECK(found.most >= exact.most && found.most < exact.most * 1.25, "%a", exact.most);
-    CHECK(szp::coarse(found) == found, "%a, %a", found.bound, found.most);
+    CHECK(mpress::codec::coarse(found) == found, "%a, %a", found.bound, found.most);
     bounds.insert(found.bound / scale);
     magnitudes.insert(found.most / scale);
   }
   CHECK(bounds.size() == 32 && magnitudes.size() == 4, "%zu, %zu", bounds.size(),
         magnitudes.size());
-  const szp::Grounds none{0, 0};
-  CHECK(szp::coarse(none) == none, "of nothing");
-  CHECK(szp::coarse({1, std::numeric_limits<double>::max()}).most == INFINITY, "the greatest");
+  const mpress::codec::Grounds none{0, 0};
+  CHECK(mpress::codec::coarse(none) == none, "of nothing");
+  CHECK(mpress::codec::coarse({1, std::numeric_limits<double>::max()}).most == INFINITY,
+        "the greatest");
 }
 
 }  // namespace
@@ -208,10 +212,10 @@ int main() {
   test_blind<double>();
   test_steps();
   const mpress::ElementType f32 = mpress::ElementType::f32;
-  CHECK(!szp::summand_grid(f32, 1e-9, 4, 1.0), "rounding alone is more");
-  CHECK(!szp::summand_grid(f32, 0, 4, 1.0), "no bound");
-  CHECK(!szp::summand_grid(f32, 1e-3, 4, INFINITY), "no range");
-  CHECK(szp::summand_grid(f32, 1e-3, 4, 0.0).has_value(), "zeros");
+  CHECK(!mpress::codec::summand_grid(f32, 1e-9, 4, 1.0), "rounding alone is more");
+  CHECK(!mpress::codec::summand_grid(f32, 0, 4, 1.0), "no bound");
+  CHECK(!mpress::codec::summand_grid(f32, 1e-3, 4, INFINITY), "no range");
+  CHECK(mpress::codec::summand_grid(f32, 1e-3, 4, 0.0).has_value(), "zeros");
   if (failures == 0) std::printf("bounds of szp's sums: ok\n");
   return failures == 0 ? 0 : 1;
 }

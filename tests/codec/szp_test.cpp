@@ -13,6 +13,7 @@
 
 #include "codec/checksum.hpp"
 #include "codec/isa.hpp"
+#include "codec/sum_grid.hpp"
 #include "codec/szp/format.hpp"
 #include "support.hpp"
 
@@ -323,13 +324,13 @@ void test_corruption() {
 }
 
 void test_resolvable() {
-  CHECK(szp::resolvable(ElementType::f32, 1e-3), "f32 1e-3");
-  CHECK(szp::resolvable(ElementType::f32, 1e300), "a step may be finer than asked for");
-  CHECK(!szp::resolvable(ElementType::f32, 1e-39), "f32 below the normal numbers");
-  CHECK(szp::resolvable(ElementType::f64, 1e-39), "f64 1e-39");
-  CHECK(!szp::resolvable(ElementType::f64, 1e-310), "f64 below the normal numbers");
+  CHECK(mpress::codec::resolvable(ElementType::f32, 1e-3), "f32 1e-3");
+  CHECK(mpress::codec::resolvable(ElementType::f32, 1e300), "a step may be finer than asked for");
+  CHECK(!mpress::codec::resolvable(ElementType::f32, 1e-39), "f32 below the normal numbers");
+  CHECK(mpress::codec::resolvable(ElementType::f64, 1e-39), "f64 1e-39");
+  CHECK(!mpress::codec::resolvable(ElementType::f64, 1e-310), "f64 below the normal numbers");
   for (double bound : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
-    CHECK(!szp::resolvable(ElementType::f64, bound), "%g", bound);
+    CHECK(!mpress::codec::resolvable(ElementType::f64, bound), "%g", bound);
   }
 }
 

@@ -23,7 +23,7 @@ class DummyAlltoall final : public CollectiveOperation {
         operands_.send.buffer, static_cast<int>(out.count(0)), out.type(0),
         const_cast<void*>(operands_.receive.buffer), static_cast<int>(in.count(0)), in.type(0),
         comm_of(team_), &request_);
-    status_ = status_of(team_, code);
+    status_ = status_of(code);
     is_under_way_ = status_.is_ok();
   }
   bool advance() override {
@@ -31,7 +31,7 @@ class DummyAlltoall final : public CollectiveOperation {
     int is_complete = 0;
     bool is_raised = false;
     const int code = mpi::test(&request_, &is_complete, MPI_STATUS_IGNORE, &is_raised);
-    status_ = status_of(team_, code);
+    status_ = status_of(code);
     is_under_way_ = status_.is_ok() && !is_complete;
     return !is_under_way_;
   }

@@ -67,11 +67,14 @@ class Envelopes final : public engine::Envelopes {
 
   std::unique_ptr<engine::Envelope> receive(const engine::BlockData& place, int from,
                                             const Receiving& how) override {
+    const std::size_t number = letters_.next_receive(from, rank_.rank);
+    if (!place.data && place.layout->contiguous) {  // there is no memory for it
+      return std::make_unique<Received>(*this, nullptr, from, number);
+    }
     auto posted = std::make_shared<Posted>(rank_, static_cast<std::byte*>(place.data), place.layout,
                                            place.count, how.called, how.outcome);
     posted->receive.keep_in(how.kept_in, how.is_kept_alone);
     posted->post(false);
-    const std::size_t number = letters_.next_receive(from, rank_.rank);
     return std::make_unique<Received>(*this, std::move(posted), from, number);
   }
 
@@ -139,18 +142,18 @@ class Envelopes final : public engine::Envelopes {
       const auto letter = all_.letters_.find(from_, all_.rank_.rank, number_);
       if (!letter) return false;
       is_empty_ = letter->bytes.empty();
-      posted_->come(letter->bytes, from_);
+      if (posted_) posted_->come(letter->bytes, from_);
       letter->is_taken = true;
       return true;
     }
     bool has_come() const override {
-      const engine::Incoming* const incoming = posted_->receive.incoming();
+      const engine::Incoming* const incoming = posted_ ? posted_->receive.incoming() : nullptr;
       return has_begun() && !(incoming && !incoming->has_come());
     }
     bool advance() override {
       if (!look()) return false;
-      if (is_empty_) {
-        status_ = Status::device_failed;
+      if (is_empty_ || !posted_) {
+        status_ = is_empty_ ? Status::device_failed : Status::truncated;
         return true;
       }
       if (!posted_->is_all_there()) return false;

@@ -145,7 +145,7 @@ struct Round {
 };
 
 struct Tally {
-  std::atomic<int> with_bound{0}, on_devices{0};
+  std::atomic<int> with_bound{0}, on_devices{0}, waited{0};
 };
 
 void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call, Round& round,
@@ -194,7 +194,10 @@ void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call
   for (;;) {
     rank.progress.advance();
     if (reduced.advance()) break;
-    if (served.is_blocking && member.one_in(2) && reduced.wait()) continue;
+    if (served.is_blocking && member.one_in(2) && reduced.wait()) {
+      ++tally.waited;
+      continue;
+    }
     member.dawdle();
   }
   CHECK(reduced.status().is_ok());
@@ -251,6 +254,6 @@ int main() {
     }
   }
   play(64, 2, ++seed, "auto", tally);
-  CHECK(tally.with_bound > 20 && tally.on_devices > 100);
+  CHECK(tally.with_bound > 20 && tally.on_devices > 100 && tally.waited > 3);
   return check::failures != 0;
 }

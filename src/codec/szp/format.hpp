@@ -87,11 +87,6 @@ struct Quantizer {
   T most;  ///< x * inverse, either way, of sums of elements (any_order::quantum_of())
 };
 
-/// The step is a little below twice the bound, so that the rounding of x * inverse and of
-/// q * step leaves the limit unreached as long as |q| stays below about 2700 (f32): the loss is
-/// 0.0014 bits a value, an exception would cost 40.
-inline constexpr double step_shrink = 1.0 - 0x1p-10;
-
 /// The largest value of the type that is not above `x` > 0.
 template <class T>
 MPRESS_SZP_INLINE T round_down(double x) {
@@ -267,43 +262,6 @@ double told_bound(const void* payload, std::size_t bytes);
 /// make_quantizer() for hosts, in mpress's own floating-point environment.
 bool quantizer_of(const Grid& grid, Quantizer<float>& z);
 bool quantizer_of(const Grid& grid, Quantizer<double>& z);
-
-/// Whether the step of `abs_bound` and its inverse are normal numbers of the type. Where not,
-/// encode() keeps the elements as they are.
-bool resolvable(ElementType type, double abs_bound);
-
-/// The grid of each of `summands` payloads, of elements of at most `most`, on which their sum errs
-/// by no more than `bound`, and every finite element has a quantum; empty where quanta cannot tell
-/// it. docs/codecs.md, Reductions.
-std::optional<Grid> summand_grid(ElementType type, double bound, int summands, double most);
-
-/// What a sum's grid follows from: the bound on its error, and a magnitude that no element is
-/// beyond.
-struct Grounds {
-  double bound = 0;
-  double most = 0;
-
-  bool operator==(const Grounds&) const = default;
-};
-
-/// The same, the bound a little less, the magnitude a little more: bounds that are relative change
-/// with the elements, and few such steps serve many.
-Grounds coarse(const Grounds& exact);
-
-/// The greatest element up to which sums within an absolute `bound` go by one grid, whatever they
-/// bring, so that nobody need look for the greatest first; 0: there is none.
-double covered(ElementType type, double bound, int summands);
-
-/// That grid, for elements that nobody has looked at: those beyond covered() have no quantum, nor
-/// have some that are next to it.
-std::optional<Grid> blind_grid(ElementType type, double bound, int summands);
-
-/// The greatest element up to which all have a quantum on that grid, as they are and as decoded.
-double reached(const Grid& blind);
-
-/// The opposite, of any such grid: what the sum errs by at most, the rounding of its last bits
-/// included. Not above the bound that summand_grid() made it of. The same place derives it.
-double bound_of_sum(ElementType type, const Grid& each, int summands, double most);
 
 /// Encodes `count` elements (any alignment) into `out`, which has room for max_bytes(), such
 /// that |x - x'| <= the grid's bound and slack for every finite x; NaN and infinities keep their

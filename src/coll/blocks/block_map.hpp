@@ -11,7 +11,8 @@
 namespace mpress::engine {
 
 /// The data of a block in this process: `count` items of a layout; without bytes where there are
-/// none. Then it need have no layout. Without `data` there was no memory for it.
+/// none. Then it need have no layout. Without `data`, and with a `count` of 0, there was no memory
+/// for it.
 struct BlockData {
   void* data = nullptr;
   std::int64_t count = 0;

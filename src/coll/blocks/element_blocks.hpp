@@ -60,10 +60,10 @@ class ElementBlocks final : public BlockMap {
     const std::int64_t begin = spans.begins.empty() ? i * spans.count : spans.begins[at];
     if (count <= 0) return {};
     const std::size_t width = layout_->size;
-    // There may have been no memory.
-    std::byte* const data = static_cast<std::byte*>(spans.data);
-    return {data ? data + static_cast<std::size_t>(begin) * width : nullptr, count, layout_,
-            static_cast<std::size_t>(count) * width};
+    const std::size_t bytes = static_cast<std::size_t>(count) * width;
+    if (!spans.data) return {nullptr, 0, layout_, bytes};
+    return {static_cast<std::byte*>(spans.data) + static_cast<std::size_t>(begin) * width, count,
+            layout_, bytes};
   }
 
   const int rank_;

@@ -69,8 +69,8 @@ class Envelope {
   virtual std::optional<std::uint64_t> operation() const { return std::nullopt; }
 };
 
-/// Those of one call, in one member. What starts one returns null where whoever matches refuses
-/// it: Status::transport_failed. Ranks are the team's. Raises nothing.
+/// Those of one call, in one member. One that cannot be started is over, with its status. Ranks are
+/// the team's. Raises nothing.
 class Envelopes {
  public:
   Envelopes() = default;
@@ -101,8 +101,8 @@ class Envelopes {
   /// In the place of a block that cannot be sent: its reader receives no bytes.
   virtual std::unique_ptr<Envelope> send_nothing(int to) = 0;
 
-  /// Before advance() of several of them.
-  virtual void begin_round() {}
+  /// After a look at all of them, by their advance().
+  virtual void end_round() {}
 
   /// Blocks until one is sent, or has come: advance() finds it so. Nothing else proceeds meanwhile.
   virtual void wait(Envelope& one) = 0;

@@ -175,11 +175,6 @@ bool Runner::only_passes_on(std::span<const Transfer> sends) const {
   });
 }
 
-void Runner::begin(InFlight message) {
-  if (!message.envelope) return note(Status::transport_failed);
-  in_flight_.push_back(std::move(message));
-}
-
 void Runner::receive(const Transfer& transfer) {
   for (const schedule::Block block : schedule_.blocks_of(transfer)) receive(transfer.peer, block);
 }
@@ -190,7 +185,7 @@ void Runner::receive(int from, schedule::Block block) {
   const auto [opaque, alone] = shared_.to_keep(block);
   auto envelope =
       envelopes_.receive(place, from, {called_, encodes_anyway(called_), opaque, alone, &outcome_});
-  begin({std::move(envelope), true, receiving_, from, place.bytes, block});
+  in_flight_.push_back({std::move(envelope), true, receiving_, from, place.bytes, block});
 }
 
 /// Those that devices may encode straight to slots, which no host waits for: all of a round at
@@ -292,7 +287,10 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers, La
   const bool is_here = has(block);
   if (is_here) sending = shared_.send(block, data, readers, driven_, batch);
   note(sending.status);
-  if (sending.begun) return begin({std::move(sending.begun), false, sending_});
+  if (sending.begun) {
+    in_flight_.push_back({std::move(sending.begun), false, sending_});
+    return;
+  }
   for (const int reader : readers) {
     if (is_here && sending.status.is_ok()) {
       start({reader, data, prepare(reader, data, sending.raw_for, nullptr)});
@@ -334,10 +332,12 @@ std::optional<Prepared> Runner::prepare(int to, const BlockData& data,
 void Runner::start(Departure departure) {
   if (!departure.prepared) return tell_failure(departure.to);
   auto envelope = envelopes_.send(departure.data, std::move(*departure.prepared), departure.to);
-  begin({std::move(envelope), false, sending_, departure.to});
+  in_flight_.push_back({std::move(envelope), false, sending_, departure.to});
 }
 
-void Runner::tell_failure(int to) { begin({envelopes_.send_nothing(to), false, sending_}); }
+void Runner::tell_failure(int to) {
+  in_flight_.push_back({envelopes_.send_nothing(to), false, sending_});
+}
 
 void Runner::withdraw() {
   for (InFlight& message : in_flight_) message.envelope->withdraw();
@@ -378,8 +378,8 @@ void Runner::look() {
         return one.round > oldest || one.envelope->is_offered();
       });
   for (const InFlight& message : in_flight_) message.envelope->await(waits_for_offers);
-  envelopes_.begin_round();
   std::erase_if(in_flight_, [this](const InFlight& message) { return is_over(message); });
+  envelopes_.end_round();
 }
 
 bool Runner::is_over(const InFlight& message) {

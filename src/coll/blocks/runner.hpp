@@ -113,7 +113,6 @@ class Runner {
   void note(Status status) {
     if (status_.is_ok()) status_ = status;
   }
-  void begin(InFlight message);
   int oldest_round() const;
   bool have_all_begun() const;
   bool may_begin(int round) const;

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "codec/float_environment.hpp"
-#include "codec/szp/format.hpp"
+#include "codec/sum_grid.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -63,7 +63,7 @@ void BoundedCoding::agree(std::span<const ContributionSummary> told, const Bound
 
 /// That of one member's elements, for a `bound` on the result.
 std::optional<codec::Grid> BoundedCoding::grid_for(double bound, const BoundedReduction& of) {
-  using namespace codec::szp;
+  using namespace codec;
   if (!of.is_sum) return bound;
   const auto summand = [&](const Grounds& from) {
     grounds = from;
@@ -79,7 +79,7 @@ std::optional<codec::Grid> BoundedCoding::grid_for(double bound, const BoundedRe
 }
 
 void BoundedCoding::choose(double bound, const BoundedReduction& of) {
-  using namespace codec::szp;
+  using namespace codec;
   const std::optional<codec::Grid> part = grid_for(bound, of);
   if (!part || !(part->bound > 0) || !resolvable(of.type, part->bound)) {
     coding = {Spec{.codec = Codec::mpc}, true};  // nothing is lost, and so no bound is exceeded

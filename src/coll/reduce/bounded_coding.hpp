@@ -9,7 +9,7 @@
 #include "codec/element.hpp"
 #include "codec/range.hpp"
 #include "codec/spec.hpp"
-#include "codec/szp/format.hpp"
+#include "codec/sum_grid.hpp"
 #include "coll/algorithm.hpp"
 #include "message/message.hpp"
 #include "pipeline/loss.hpp"
@@ -23,7 +23,7 @@ struct ContributionSummary {
   double windows;   ///< of the host, that the payloads of all would fill, were they like its
   std::uint64_t chunk_bytes;
   std::uint64_t flags;
-  codec::szp::Grounds expected;  ///< of one that does not know its range; with a relative bound
+  codec::Grounds expected;  ///< of one that does not know its range; with a relative bound
   Offer joint;
 
   // Flags.
@@ -46,11 +46,11 @@ struct BoundedReduction {
 
 struct BoundedCoding {
   Coding coding;
-  Loss loss;                    ///< of the result
-  bool adds_quanta = false;     ///< of payloads
-  double greatest = 0;          ///< magnitude that was told of
-  codec::szp::Grounds grounds;  ///< of sums: what the coding follows from
-  bool is_blind = false;        ///< it is encoded, and not all members know their range
+  Loss loss;                 ///< of the result
+  bool adds_quanta = false;  ///< of payloads
+  double greatest = 0;       ///< magnitude that was told of
+  codec::Grounds grounds;    ///< of sums: what the coding follows from
+  bool is_blind = false;     ///< it is encoded, and not all members know their range
   bool are_any_known = false;
 
   BoundedCoding() = default;

@@ -2,7 +2,7 @@
 
 #include "codec/codec.hpp"
 #include "codec/float_environment.hpp"
-#include "codec/szp/format.hpp"
+#include "codec/sum_grid.hpp"
 #include "coll/blocks/contribution.hpp"
 #include "coll/pieces.hpp"
 #include "coll/symmetric/moved.hpp"
@@ -37,11 +37,11 @@ BlindSums& OneKernel::blind_sums() const {
 
 /// Of a sum that begins before the range is known; with a bound that is absolute.
 std::optional<codec::Grid> OneKernel::blind_grid() const {
-  return codec::szp::blind_grid(task_.reduction.type, task_.spec.value, task_.team.size());
+  return codec::blind_grid(task_.reduction.type, task_.spec.value, task_.team.size());
 }
 
 /// With a bound that is relative.
-std::optional<codec::szp::Grounds> OneKernel::expected_grounds() const {
+std::optional<codec::Grounds> OneKernel::expected_grounds() const {
   if (!is_relative()) return std::nullopt;
   return blind_sums().expected(like());
 }
@@ -55,14 +55,14 @@ bool OneKernel::may_be_blind() const {
     if (!expected_grounds()) return false;
   } else {
     const auto grid = blind_grid();
-    if (!grid || !codec::szp::resolvable(task_.reduction.type, grid->bound)) return false;
+    if (!grid || !codec::resolvable(task_.reduction.type, grid->bound)) return false;
   }
   return JointMemories::of(task_.messaging, task_.team).coded_sums.is_open() &&
          blind_sums().may_begin(like());
 }
 
 void OneKernel::offer(ContributionSummary& own) {
-  if (!run_.range.is_known()) own.expected = expected_grounds().value_or(codec::szp::Grounds{});
+  if (!run_.range.is_known()) own.expected = expected_grounds().value_or(codec::Grounds{});
   if (!may_serve()) return;
   Team& team = task_.team;
   sum_.emplace(task_.messaging, team, JointMemories::of(task_.messaging, team).coded_sums,
@@ -81,7 +81,7 @@ void OneKernel::offer(ContributionSummary& own) {
 /// Else all rows would be of elements.
 bool OneKernel::do_quanta_travel() const {
   return compute([&] {
-    const double step = 2 * run_.agreed.coding.spec.value * codec::szp::step_shrink;
+    const double step = 2 * run_.agreed.coding.spec.value * codec::step_shrink;
     return run_.agreed.grounds.most / step + 1 < gpu::joint_sum::reach;
   });
 }
@@ -111,7 +111,7 @@ OneKernel::Next OneKernel::after_exchange(std::span<const ContributionSummary> t
 bool OneKernel::do_blind_results_stand() const {
   const BoundedCoding& agreed = run_.agreed;
   if (is_relative()) return agreed.adds_quanta && agreed.grounds == *blind_grounds_;
-  return compute([&] { return agreed.greatest <= codec::szp::reached(*blind_grid()); });
+  return compute([&] { return agreed.greatest <= codec::reached(*blind_grid()); });
 }
 
 /// All members find the same, but for one whose exchange failed: the others learn of that.

@@ -1,6 +1,6 @@
 // Sums of szp on a host's devices, which one kernel a member makes in the place of the two shots
-// (coll/joint/joint_sum). Members offer it to each other with the range of their contributions.
-// Some such sums begin blind (coll/joint/blind_sums).
+// (coll/symmetric/joint_sum). Members offer it to each other with the range of their contributions.
+// Some such sums begin blind (coll/symmetric/blind_sums).
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ class OneKernel {
   bool begins(std::span<const ContributionSummary> told);
   bool do_quanta_travel() const;
   std::optional<codec::Grid> blind_grid() const;
-  std::optional<codec::szp::Grounds> expected_grounds() const;
+  std::optional<codec::Grounds> expected_grounds() const;
   BlindSums::Like like() const { return {task_.reduction.type, task_.reduction.count}; }
   BlindSums& blind_sums() const;
   bool do_blind_results_stand() const;
@@ -60,9 +60,9 @@ class OneKernel {
 
   ReductionRun& run_;
   const ReductionTask& task_;
-  std::optional<JointSum> sum_;  ///< from its offer on
-  bool serves_ = false;          ///< the results are its own, as is known so far
-  std::optional<codec::szp::Grounds> blind_grounds_;  ///< of blind results
+  std::optional<JointSum> sum_;                  ///< from its offer on
+  bool serves_ = false;                          ///< the results are its own, as is known so far
+  std::optional<codec::Grounds> blind_grounds_;  ///< of blind results
   std::uint64_t looks_for_failure_at_ns_ = 0;
 };
 

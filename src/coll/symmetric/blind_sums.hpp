@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "codec/element.hpp"
-#include "codec/szp/format.hpp"
+#include "codec/sum_grid.hpp"
 
 namespace mpress::engine {
 
@@ -43,13 +43,13 @@ class BlindSums {
 
   /// What the grid of the last one followed from, within a relative bound; none where that is long
   /// ago.
-  std::optional<codec::szp::Grounds> expected(const Like& like) { return find(like).grounds; }
-  void learn(const Like& like, const codec::szp::Grounds& grounds) { find(like).grounds = grounds; }
+  std::optional<codec::Grounds> expected(const Like& like) { return find(like).grounds; }
+  void learn(const Like& like, const codec::Grounds& grounds) { find(like).grounds = grounds; }
 
  private:
   struct Ended {
     Like like{ElementType::f32, 0};
-    std::optional<codec::szp::Grounds> grounds = std::nullopt;
+    std::optional<codec::Grounds> grounds = std::nullopt;
     unsigned pause = 0, left = 0;  ///< calls
   };
 

@@ -1,5 +1,5 @@
 // The one kernel that a call on data of a host's devices gives each of them
-// (coll/joint/joint_memory).
+// (coll/symmetric/joint_memory).
 #pragma once
 
 #include <cstddef>

@@ -205,7 +205,7 @@ struct JointMemories {
 
   /// By the link by which the members' devices reach each other, as all told last: for the call
   /// whose turn it is, and while a blocking one is under way. Only where
-  /// CallModes::has_memory_of_all(). `job` and `team` outlive it.
+  /// CallModes::has_memory_of_all(). `messaging` and `team` outlive it.
   static JointMemories& of(Messaging& messaging, Team& team);
 
   /// Is a call of those under way that do not overlap, by whichever link?

@@ -34,12 +34,12 @@ void wait_for(Job& job, Routing& routing, Team& team) {
 
 /// Of a blocking call that began at `begin_ns`. Raises.
 int finish(Job& job, CollectiveOperation& served, const Operands& operands, mpi::CommInfo& comm,
-           const Team& team, std::uint64_t begin_ns) {
+           std::uint64_t begin_ns) {
   served.start(FloatModes::of_thread());
   wait_for(job, served);
   count_blocking(job, served.called(), begin_ns);
   tell_outcome(operands, served);
-  return served.status().is_ok() ? MPI_SUCCESS : comm.raise(code_of(job, team, served.status()));
+  return served.status().is_ok() ? MPI_SUCCESS : comm.raise(job.code_of(served.status()));
 }
 
 /// A non-blocking call: first it is decided who serves it.
@@ -181,7 +181,7 @@ std::optional<int> serve_in_stream(Job& job, const Collective& call, const Opera
     return MPI_SUCCESS;
   }
   // It is reached, or has failed: then this member takes part all the same, as others wait for it.
-  const int code = finish(job, *served, operands, *candidate.comm, team, begin);
+  const int code = finish(job, *served, operands, *candidate.comm, begin);
   return code == MPI_SUCCESS ? await_streams(job, operands) : code;
 }
 
@@ -238,7 +238,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   }
   mpi::CommInfo& comm = *candidate.comm;
   if (routing.server() == Server::failed) return comm.raise(routing.failure());
-  return finish(job, *routing.operation(), operands, comm, team, begin);
+  return finish(job, *routing.operation(), operands, comm, begin);
 }
 
 int begin_collective(Job& job, const Collective& call, const Candidate& candidate,

@@ -52,7 +52,7 @@ bool CollectiveRequest::advance() {
   }
   const bool is_rest_over = mpi_part_.advance();
   if (!is_rest_over || (blocks_ && !has_blocks_)) return false;
-  if (code_ == MPI_SUCCESS && blocks_) code_ = code_of(job_, team_, blocks_->status());
+  if (code_ == MPI_SUCCESS && blocks_) code_ = job_.code_of(blocks_->status());
   if (code_ == MPI_SUCCESS) code_ = mpi_part_.code();
   if (code_ == MPI_SUCCESS) code_ = mpi_part_.deliver();
   if (blocks_) tell_outcome(kept_->operands(), *blocks_);

@@ -2,25 +2,16 @@
 // numbers that all members share.
 #pragma once
 
-#include <array>
 #include <cstddef>
 
 #include "codec/spec.hpp"
-#include "link/list.hpp"
+#include "coll/collective_costs.hpp"
 #include "policy/methods.hpp"
 
 namespace mpress::engine {
 
 class Team;
 class Job;
-
-/// What links cost, as all ranks of MPI_COMM_WORLD agreed in MPI_Init: of each number the one of
-/// the rank that has it worst. The same on all of them.
-struct CollectiveCosts {
-  policy::CollectiveCosts host;  ///< memory of the host
-  /// Of devices: by the link at this position of the list within a host; the last: by MPI.
-  std::array<policy::CollectiveCosts, link::count_between_devices + 1> devices;
-};
 
 /// Collective over MPI_COMM_WORLD, whose team `world` is; waits.
 CollectiveCosts agree_on_costs(const Job& job, const Team& world);

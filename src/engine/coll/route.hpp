@@ -128,8 +128,8 @@ class Routing {
   int failure() const { return failure_; }
   /// Where there are blocks.
   const Served& served() const { return served_; }
-  /// What serves the call, where mpress does: it has been made in deciding, or is made now. `comm`
-  /// outlives it, and so does what this was made of.
+  /// What serves the call, where mpress does: it has been made in deciding, or is made now. What
+  /// this was made of outlives it.
   std::unique_ptr<CollectiveOperation> operation();
   /// The next call may be decided. What MPI serves on the private communicator has been begun: MPI
   /// may let others proceed in that call.

@@ -20,12 +20,7 @@ class StreamedCall final : public Operation {
   /// Of arrays that the operands name nothing is kept.
   StreamedCall(const Job& job, const Collective& call, const Operands& operands,
                std::shared_ptr<mpi::CommInfo> comm, Team& team)
-      : job_(job),
-        call_(call),
-        operands_(operands),
-        comm_(std::move(comm)),
-        team_(team),
-        hold_(team) {}
+      : job_(job), call_(call), operands_(operands), comm_(std::move(comm)), hold_(team) {}
 
   const Collective& call() const { return call_; }
   const Operands& operands() const { return operands_; }
@@ -36,7 +31,7 @@ class StreamedCall final : public Operation {
   /// No call completes it, so what went wrong is raised later.
   bool advance() override {
     if (!operation_->advance()) return false;
-    const int code = code_of(job_, team_, operation_->status());
+    const int code = job_.code_of(operation_->status());
     if (code != MPI_SUCCESS) mpi::raise_later([comm = comm_, code] { comm->raise(code); });
     return true;
   }
@@ -47,7 +42,6 @@ class StreamedCall final : public Operation {
   const Collective call_;
   const Operands operands_;
   const std::shared_ptr<mpi::CommInfo> comm_;
-  const Team& team_;
   const TeamHold hold_;
   std::unique_ptr<CollectiveOperation> operation_;  ///< destroyed first: it uses what is above
 };

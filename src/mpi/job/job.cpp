@@ -79,7 +79,7 @@ int Job::code_of(Status status) const {
     case Status::unfit_spec: return spec_code;
     case Status::truncated: return MPI_ERR_TRUNCATE;
     case Status::copy_failed: return MPI_ERR_OTHER;
-    case Status::transport_failed: return MPI_ERR_OTHER;
+    case Status::transport_failed: return status.own_code();
   }
   return MPI_ERR_INTERN;
 }

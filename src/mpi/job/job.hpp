@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstddef>
 
+#include "coll/collective_costs.hpp"
 #include "core/learning/probe.hpp"
-#include "engine/coll/methods.hpp"
 #include "message/messaging.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/job/teams.hpp"

@@ -16,6 +16,7 @@
 
 #include "core/learning/probe.hpp"
 #include "core/learning/tuning.hpp"
+#include "engine/coll/methods.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/calls/fortran_calls.hpp"

@@ -11,7 +11,6 @@
 #include "trace/record.hpp"
 
 namespace mpress::engine {
-
 namespace {
 
 constexpr const char* no_communicator = "MPI made no private communicator";
@@ -67,9 +66,13 @@ CommTeam::CommTeam(Teams& all, MPI_Comm parent, std::vector<int> members, const 
 
 /// Of the private communicator.
 mpi::CommInfo& CommTeam::info() const {
-  std::call_once(is_known_, [this] { info_ = mpi::comm_info(comm_); });
-  if (!info_) mpi::fatal("MPI does not know a private communicator");
-  return *info_;
+  mpi::CommInfo* known = info_.load(std::memory_order_acquire);
+  if (!known) {
+    known = mpi::comm_info(comm_).get();
+    if (!known) mpi::fatal("MPI does not know a private communicator");
+    info_.store(known, std::memory_order_release);
+  }
+  return *known;
 }
 
 const CommSettings& CommTeam::settings() const { return info(); }

@@ -19,7 +19,6 @@
 
 namespace mpress::engine {
 
-class Job;
 class Teams;
 
 /// The team of a communicator.
@@ -33,12 +32,6 @@ class CommTeam final : public Team, public mpi::Attachment {
 
   const CommSettings& settings() const override;
   void take_hints() const override;
-
-  /// MPI's own error code of the last message of blocks that it refused.
-  int transport_code() const { return transport_code_.load(std::memory_order_relaxed); }
-  void note_transport_code(int code) const {
-    transport_code_.store(code, std::memory_order_relaxed);
-  }
 
   void comm_ends() override;
   void comm_freed() override { let_go(); }
@@ -60,22 +53,19 @@ class CommTeam final : public Team, public mpi::Attachment {
 
   Teams& all_;
   const mpi::CommInfo* of_ = nullptr;  ///< whose team it is; lives while calls of that do
-  mutable std::once_flag is_known_;
-  mutable std::shared_ptr<mpi::CommInfo> info_;  ///< of `comm_`, once it is known
+  mutable std::atomic<mpi::CommInfo*> info_{nullptr};  ///< of `comm_`, as long as that is there
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Request request_ = MPI_REQUEST_NULL;
   mpi::MpiChannel channel_;
-  mutable std::atomic<int> transport_code_{MPI_ERR_OTHER};
 };
 
 /// The private communicator of a team: in a process that runs MPI each is a communicator's.
 inline MPI_Comm comm_of(const Team& team) { return static_cast<const CommTeam&>(team).comm(); }
 
-/// The error code of MPI's for the status of what travels between the team's members.
-int code_of(const Job& job, const Team& team, Status status);
-
-/// The other way round: a failure that MPI reported.
-Status status_of(const Team& team, int code);
+/// A failure that MPI reported by an error code; Job::code_of() gives that back.
+inline Status status_of(int code) {
+  return code == MPI_SUCCESS ? Status() : Status::of_transport(code);
+}
 
 /// The teams of this process. Thread-safe, but for open() and close().
 class Teams {

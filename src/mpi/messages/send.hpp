@@ -128,8 +128,6 @@ class SendOperation final : public Request {
   Ending finish(Job& job, MPI_Status& status) override;
   int cancel(MPI_Request* request) override;
   Ending ending() const;
-  /// What came of its data.
-  Status status() const { return send_->status(); }
   bool must_end() const override { return !is_sent_; }
   void abandon() override;
 

@@ -14,6 +14,10 @@
 
 namespace mpress::mpi {
 
+inline MPI_Datatype type_of(ElementType type) {
+  return type == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
+}
+
 struct TypeInfo : engine::Layout {
   bool is_predefined = false;
   MPI_Datatype handle = MPI_DATATYPE_NULL;  ///< the type itself, or what lasting() has made of it
@@ -29,10 +33,7 @@ struct TypeInfo : engine::Layout {
   std::shared_ptr<KnownRuns> runs;
 
   /// The type of its elements once they are packed.
-  MPI_Datatype packed_type() const {
-    if (!element) return MPI_PACKED;
-    return *element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
-  }
+  MPI_Datatype packed_type() const { return element ? type_of(*element) : MPI_PACKED; }
 
   using Layout::runs_of;
   std::shared_ptr<const gpu::Runs> runs_of(std::int64_t count, std::size_t bytes) const override;

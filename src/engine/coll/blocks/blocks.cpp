@@ -64,16 +64,22 @@ int copy(Job& job, const Part& from, const Part& to, CopyUnderWay* copying = nul
 
 }  // namespace
 
-Part part_of(const Operand& operand, const Blocks& blocks, int i) {
+BlockData data_of(const Operand& operand, const Blocks& blocks, int i) {
   if (i >= blocks.number()) return {};
   const Block block = blocks[i];
   if (block.count <= 0) return {};
-  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(block.type);
+  std::shared_ptr<const mpi::TypeInfo> type = mpi::type_info(block.type);
   if (!type) return {};
   const auto at =
       reinterpret_cast<std::uintptr_t>(operand.buffer) + static_cast<std::uintptr_t>(block.offset);
-  return {reinterpret_cast<void*>(at), block.count, block.type,
-          type->size * static_cast<std::size_t>(block.count)};
+  const std::size_t bytes = type->size * static_cast<std::size_t>(block.count);
+  return {reinterpret_cast<void*>(at), block.count, std::move(type), bytes};
+}
+
+Part part_of(const Operand& operand, const Blocks& blocks, int i) {
+  const BlockData data = data_of(operand, blocks, i);
+  if (!data.layout) return {};
+  return {data.data, data.count, blocks.type(i), data.bytes};
 }
 
 BlockData data_of(const Part& part) {
@@ -170,13 +176,13 @@ BlockData OperandBlocks::outgoing(schedule::Block block) const {
   const Operand& send = operands_.send;
   switch (task().op) {
     case Op::bcast: return segment(block);
-    case Op::gather: return data_of(part_of(send, send.reads, 0));
-    case Op::scatter: return data_of(part_of(send, send.reads, static_cast<int>(block)));
-    case Op::alltoall: return data_of(part_of(send, send.reads, static_cast<int>(block % size)));
+    case Op::gather: return data_of(send, send.reads, 0);
+    case Op::scatter: return data_of(send, send.reads, static_cast<int>(block));
+    case Op::alltoall: return data_of(send, send.reads, static_cast<int>(block % size));
     case Op::allgather: break;
   }
   const bool is_own = static_cast<int>(block) == rank_ && send.reads.number() > 0;
-  return is_own ? data_of(part_of(send, send.reads, 0)) : incoming(block);
+  return is_own ? data_of(send, send.reads, 0) : incoming(block);
 }
 
 BlockData OperandBlocks::incoming(schedule::Block block) const {
@@ -184,15 +190,15 @@ BlockData OperandBlocks::incoming(schedule::Block block) const {
   const Operand& receive = operands_.receive;
   switch (task().op) {
     case Op::bcast: return segment(block);
-    case Op::scatter: return data_of(part_of(receive, receive.writes, 0));
+    case Op::scatter: return data_of(receive, receive.writes, 0);
     case Op::alltoall: {
       const int place = place_ ? place_(block) : static_cast<int>(block / size);
-      return data_of(part_of(receive, receive.writes, place));
+      return data_of(receive, receive.writes, place);
     }
     case Op::gather:
     case Op::allgather: break;
   }
-  return data_of(part_of(receive, receive.writes, static_cast<int>(block)));
+  return data_of(receive, receive.writes, static_cast<int>(block));
 }
 
 int OperandBlocks::close(bool is_for_root_too) {

@@ -32,7 +32,8 @@ struct Part {
 /// Block `i` of a buffer's. Its type counts only where it has items.
 Part part_of(const Operand& operand, const Blocks& blocks, int i);
 
-/// The same data; empty where MPI does not know the type.
+/// The same as data; empty where MPI does not know the type.
+BlockData data_of(const Operand& operand, const Blocks& blocks, int i);
 BlockData data_of(const Part& part);
 
 /// Copies within this process, where both have the same signature. Returns an MPI error code.

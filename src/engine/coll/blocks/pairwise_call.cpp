@@ -14,7 +14,6 @@ PairwiseCall::PairwiseCall(Job& job, const Collective& call, const Operands& ope
       call_(call),
       operands_(operands),
       comm_(std::move(comm)),
-      team_(team),
       pairs_(std::move(pairs)),
       begin_ns_(trace::now_ns()),
       served_(make_pairs_operation(job, call_, operands, team, served, pairs_)) {
@@ -30,7 +29,7 @@ int PairwiseCall::end(int code) {
   count_blocking(job_, served_->called(), begin_ns_);
   tell_outcome(operands_, *served_);
   if (code != MPI_SUCCESS || served_->status().is_ok()) return code;
-  return comm_->raise(code_of(job_, team_, served_->status()));
+  return comm_->raise(job_.code_of(served_->status()));
 }
 
 }  // namespace mpress::engine

@@ -34,7 +34,6 @@ class PairwiseCall {
   const Collective& call_;
   const Operands& operands_;
   const std::shared_ptr<mpi::CommInfo> comm_;
-  const Team& team_;
   const LongPairs pairs_;
   const std::uint64_t begin_ns_;
   const std::unique_ptr<CollectiveOperation> served_;

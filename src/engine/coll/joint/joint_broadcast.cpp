@@ -18,7 +18,7 @@ JointBroadcast::JointBroadcast(Job& job, const Collective& call, const Operands&
 
 std::optional<Contribution> JointBroadcast::contribution(const Spec& spec) const {
   if (!is_root()) return std::nullopt;
-  return Contribution{data_of(part_of(operands_.receive, operands_.receive.reads, 0)), spec};
+  return Contribution{data_of(operands_.receive, operands_.receive.reads, 0), spec};
 }
 
 JointBroadcast::Offer JointBroadcast::offer() {

@@ -222,7 +222,7 @@ gpu::Event JointMovement::give(gpu::CollectiveQueue& queue, std::uint32_t number
 bool JointMovement::advance() {
   if (!kernel_.is_under_way()) return true;
   if (!kernel_.advance(giving(), status_)) return false;
-  if (status_.is_ok()) status_ = status_of(team_, blocks_.close());
+  if (status_.is_ok()) status_ = status_of(blocks_.close());
   count(
       memory_.way(), [&](int member) { return sends_[static_cast<std::size_t>(member)].bytes; },
       [&](int member) { return receives_[static_cast<std::size_t>(member)].bytes; });

@@ -29,10 +29,9 @@ std::span<const std::byte> Frames::encode(Encoded& encoded, const Part& part, in
   if (job_.config.chunk > 0 && part.bytes >= 2 * job_.config.chunk) return {};
   const SendCall call{called_, call_.family, true, std::nullopt, coding_};
   const BlockData place = data_of(part);
-  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(comm_of(team_));
-  if (!place.layout || !comm) return {};
+  if (!place.layout) return {};
   const Message message =
-      block_message(call, place, *comm, locate(job_, place.data, *place.layout));
+      block_message(call, place, team_.settings(), locate(job_, place.data, *place.layout));
   BlockChoice choice = encode_block(job_, message, std::array{team_.world_rank(to)}, false);
   if (!choice.status.is_ok()) code_ = job_.code_of(choice.status);
   if (!choice.opaque) return {};

@@ -183,7 +183,7 @@ bool NeighbourCall::advance() {
   if (packed_ ? !packed_->advance() : raw_ ? !raw_->advance() : !runner_->advance()) return false;
   const int code = packed_ ? packed_->code()
                    : raw_  ? raw_->code()
-                           : code_of(job_, team_, runner_->status());
+                           : job_.code_of(runner_->status());
   if (code_ == MPI_SUCCESS) code_ = code;
   if (runner_) bound_ = runner_->outcome().bound;
   if (raw_) bound_ = raw_->bound();

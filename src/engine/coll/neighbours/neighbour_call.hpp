@@ -62,7 +62,7 @@ class NeighbourCall final : public CollectiveOperation {
   void await(bool is_awaited) override;
   bool wait() override;
   trace::Called called() const override;
-  Status status() const override { return status_of(team_, code_); }
+  Status status() const override { return status_of(code_); }
   double bound() const override { return bound_; }
 
   // Where payloads are kept:

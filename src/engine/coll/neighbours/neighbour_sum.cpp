@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "codec/float_environment.hpp"
-#include "codec/szp/format.hpp"
+#include "codec/sum_grid.hpp"
 #include "engine/coll/operations.hpp"
 #include "message/block.hpp"
 #include "mpi/job/job.hpp"
@@ -47,10 +47,10 @@ std::optional<NeighbourSum::Quanta> NeighbourSum::quanta_of(const Spec& spec,
   const auto places = static_cast<int>(exchange.received.size());
   if (exchange.sum->op != MPI_SUM || spec.bound != Bound::abs || places < 2) return std::nullopt;
   const ElementType type = *mpi::type_info(exchange.sum->type)->element;
-  const auto grid = codec::szp::blind_grid(type, spec.value, places);
-  if (!grid || !codec::szp::resolvable(type, grid->bound)) return std::nullopt;
-  const double most = codec::szp::covered(type, spec.value, places);
-  return Quanta{*grid, codec::szp::bound_of_sum(type, *grid, places, most)};
+  const auto grid = codec::blind_grid(type, spec.value, places);
+  if (!grid || !codec::resolvable(type, grid->bound)) return std::nullopt;
+  const double most = codec::covered(type, spec.value, places);
+  return Quanta{*grid, codec::bound_of_sum(type, *grid, places, most)};
 }
 
 /// Of each source's vector.
@@ -68,7 +68,6 @@ NeighbourSum::NeighbourSum(Job& job, const Collective& call, const Exchange& exc
     : job_(job),
       call_(call),
       exchange_(exchange),
-      team_(team),
       fold_(job, exchange.sum->result.count, exchange.sum->result.type, exchange.sum->type,
             exchange.sum->op) {
   const Spec spec = spec_of(job, exchange.operands, team);
@@ -189,7 +188,7 @@ bool NeighbourSum::add_some() {
 }
 
 void NeighbourSum::finish() {
-  if (!straight_->status().is_ok()) code_ = code_of(job_, team_, straight_->status());
+  if (!straight_->status().is_ok()) code_ = job_.code_of(straight_->status());
   if (sum_) {
     bound_ = quanta_->bound;
     if (code_ == MPI_SUCCESS) {

@@ -33,7 +33,7 @@ class NeighbourSum final : public CollectiveOperation {
   }
   bool wait() override { return straight_ ? straight_->wait() : packed_->wait(); }
   trace::Called called() const override;
-  Status status() const override { return status_of(team_, code_); }
+  Status status() const override { return status_of(code_); }
   double bound() const override { return bound_; }
 
  private:
@@ -55,7 +55,6 @@ class NeighbourSum final : public CollectiveOperation {
   Job& job_;
   Collective call_;
   const Exchange& exchange_;
-  const Team& team_;
   Fold fold_;
   Coding coding_{.spec = {.codec = Codec::none}};  ///< of each source's vector
   Exchange staged_;

@@ -121,8 +121,8 @@ void wait_for(Job& job, Turn& turn, Team& team) {
 }
 
 std::unique_ptr<CollectiveOperation> operation_of(Job& job, const Collective& call,
-                                                  const Exchange& exchange, mpi::CommInfo& comm,
-                                                  Team& team, const Served& served) {
+                                                  const Exchange& exchange, Team& team,
+                                                  const Served& served) {
   if (exchange.sum) {
     return std::make_unique<NeighbourSum>(job, call, exchange, team, served);
   }
@@ -156,7 +156,7 @@ class ExchangeRequest : public CollectiveRequest {
   const Exchange& exchange() const { return static_cast<const KeptExchange&>(*kept_).exchange(); }
   /// MPI may call this, which nothing may leave by an exception; others wait for messages.
   void prepare(const Served& served) try {
-    blocks_ = operation_of(job_, call_, exchange(), *comm_, team_, served);
+    blocks_ = operation_of(job_, call_, exchange(), team_, served);
   } catch (const std::bad_alloc&) {
     mpi::fatal("no memory for the schedule of a neighbourhood");
   }
@@ -298,12 +298,12 @@ int exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommIn
   wait_for(job, turn, team);
   if (turn.code() != MPI_SUCCESS) return comm->raise(turn.code());
   if (exchange.operands.defaults) exchange.operands.defaults->await();
-  const auto served = operation_of(job, call, exchange, *comm, team, turn.served());
+  const auto served = operation_of(job, call, exchange, team, turn.served());
   served->start(FloatModes::of_thread());
   wait_for(job, *served);
   count_blocking(job, served->called(), begin);
   tell_outcome(exchange.operands, *served);
-  return served->status().is_ok() ? MPI_SUCCESS : comm->raise(code_of(job, team, served->status()));
+  return served->status().is_ok() ? MPI_SUCCESS : comm->raise(job.code_of(served->status()));
 }
 
 int begin_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,

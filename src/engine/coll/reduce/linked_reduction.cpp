@@ -10,7 +10,6 @@
 #include "core/staging.hpp"
 #include "gpu/codec_queue.hpp"
 #include "mpi/job/job.hpp"
-#include "mpi/objects/type_info.hpp"
 #include "schedule/algorithms.hpp"
 #include "trace/message.hpp"
 

@@ -1,4 +1,4 @@
-// What a reduction combines, and which rank combines which elements.
+// What the arguments of a call tell of a reduction.
 #pragma once
 
 #include <optional>
