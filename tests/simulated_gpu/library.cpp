@@ -167,7 +167,7 @@ void sim_copy_out(void* host_memory, const void* device_memory, size_t bytes) {
   finish_default_streams();
   memory.check(device_of(device_memory), device_memory, bytes);
   memory.check_program({static_cast<const std::byte*>(device_memory), bytes, false});
-  std::memcpy(host_memory, memory.view(device_memory), bytes);
+  if (bytes > 0) std::memcpy(host_memory, memory.view(device_memory), bytes);
 }
 
 void sim_synchronize(void) { finish_default_streams(); }
