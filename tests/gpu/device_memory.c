@@ -4,11 +4,13 @@
  * DEVICE_MEMORY=kept, what is freed is given out again: an MPI that opens each new block in other
  * processes takes long for that. */
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "simulated_gpu.h"
@@ -209,7 +211,8 @@ void sim_stream_capture(void* stream, int capturing) {
   if (graph) check(cudaGraphDestroy(graph), "cudaGraphDestroy");
 }
 
-/* Takes the rest of the device's memory, whoever else uses it. */
+/* Takes the rest of the device's memory, whoever else uses it. One process of the program does so
+ * at a time: two that share a device would each see room for the same piece. */
 void sim_set_limit(int device, size_t bytes) {
   if (device < 0) refuse("a limit of pinned memory");
   size_t own = 0, room = 0, total = 0;
@@ -223,6 +226,8 @@ void sim_set_limit(int device, size_t bytes) {
     }
   }
   const size_t left = bytes > own ? bytes - own : 0;
+  const int program = open("/proc/self/exe", O_RDONLY);
+  if (program < 0 || flock(program, LOCK_EX) != 0) refuse("a lock of the program's file");
   for (size_t piece = bytes == SIZE_MAX ? 0 : (size_t)1 << 36; piece >= (size_t)1 << 20;
        piece /= 2) {
     do {
@@ -231,6 +236,7 @@ void sim_set_limit(int device, size_t bytes) {
     } while (room >= left + piece && take(device, piece, 1) == cudaSuccess);
   }
   (void)cudaGetLastError();
+  close(program);
   pthread_mutex_unlock(&lists);
 }
 
