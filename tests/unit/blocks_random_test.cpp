@@ -93,7 +93,8 @@ Call any_call(int members, unsigned seed) {
   }
   call.most = std::array{12u, 3000u, 30000u}[members > 16 ? up_to(1) : up_to(2)];
   if (up_to(9) == 0) call.lacks_all = static_cast<int>(up_to(static_cast<unsigned>(members - 1)));
-  if (up_to(9) == 0) {
+  // Of short blocks: nobody takes the chunks of long ones there.
+  if (call.most < 100 && up_to(2) == 0) {
     call.lacks_memory = static_cast<int>(up_to(static_cast<unsigned>(members - 1)));
   }
   return call;
