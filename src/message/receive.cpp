@@ -11,6 +11,15 @@ namespace mpress::engine {
 
 using wire::Parse;
 
+void discard(Messaging& messaging, std::span<const std::byte> message, int source) {
+  wire::Header header;
+  const Parse parse = wire::read_header(message.data(), message.size(), messaging.nonce, header);
+  if (parse != Parse::frame || header.chunk_bytes == 0) return;
+  if (!Incoming::link_of(messaging, header, source)) return;
+  messaging.chunks.drop(header, source);
+  messaging.chunks.follow();
+}
+
 void Receive::describe(trace::Called op, void* data, std::int64_t count, const Layout* layout,
                        Outcome* outcome) {
   op_ = op;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "core/asked.hpp"
@@ -16,6 +17,10 @@
 #include "wire/frame.hpp"
 
 namespace mpress::engine {
+
+/// Of a message that has come, from a rank in MPI_COMM_WORLD, and that there is no memory for:
+/// discards the data that follow it, so that its sender need not wait for a reader.
+void discard(Messaging& messaging, std::span<const std::byte> message, int source);
 
 /// A receive that may turn out to be a frame. Whoever matches messages (MPI; in tests a queue)
 /// receives at place() and says what has come there, or lies elsewhere. Ranks are those of

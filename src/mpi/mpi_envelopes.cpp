@@ -1,5 +1,7 @@
 #include "mpi/mpi_envelopes.hpp"
 
+#include <array>
+#include <span>
 #include <utility>
 
 #include "core/plain_layout.hpp"
@@ -99,6 +101,27 @@ class MpiEnvelopes::Matched : public Envelope {
   Status status_;
 };
 
+/// There is no memory for what comes, but for a header.
+class MpiEnvelopes::Discarded final : public Matched {
+ public:
+  Discarded(MpiEnvelopes& all, int from) : Matched(all), from_(from) {}
+
+  bool advance() override {
+    if (!is_matched()) return false;
+    const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(of_mpi_));
+    if (status().is_ok()) {
+      discard(all_.job_, std::span(header_).first(bytes), all_.team_.world_rank(from_));
+    }
+    note(Status::no_memory);
+    return true;
+  }
+
+  std::array<std::byte, wire::min_frame_bytes> header_;
+
+ private:
+  const int from_;
+};
+
 /// What comes may be a frame, or a header, where `watched` is set.
 class MpiEnvelopes::Received final : public Matched {
  public:
@@ -122,9 +145,7 @@ class MpiEnvelopes::Received final : public Matched {
       const bool collects = receive.core().incoming() || receive.collects(of_mpi_);
       if (collects && !receive.core().advance()) return false;
     }
-    if (watched_) {
-      note(status_of(watched_->finish(all_.job_, of_mpi_).code));
-    }
+    if (watched_) note(status_of(watched_->finish(all_.job_, of_mpi_).code));
     // Its sender could not send it.
     if (mpi::counted::bytes_of(of_mpi_) == 0) note(Status::device_failed);
     return true;
@@ -172,15 +193,17 @@ class MpiEnvelopes::SentApart final : public Envelope {
   Status status_;
 };
 
-MpiEnvelopes::MpiEnvelopes(Job& job, MPI_Comm comm, int tag) : job_(job), comm_(comm), tag_(tag) {}
+MpiEnvelopes::MpiEnvelopes(Job& job, const Team& team, MPI_Comm comm, int tag)
+    : job_(job), team_(team), comm_(comm), tag_(tag) {}
 
 /// No probe asks for messages of this communicator, so the receive goes straight to MPI.
 std::unique_ptr<Envelope> MpiEnvelopes::receive(const BlockData& place, int from,
                                                 const Receiving& how) {
-  if (!place.data && place.layout->contiguous) {  // there is no memory for it
-    auto message = std::make_unique<Received>(*this, nullptr);
-    const int code =
-        mpi::counted::Irecv(nullptr, 0, MPI_BYTE, from, tag_, comm_, &message->request);
+  if (!place.data && place.layout->contiguous) {
+    auto message = std::make_unique<Discarded>(*this, from);
+    std::span<std::byte> header = message->header_;
+    const int code = mpi::counted::Irecv(header.data(), static_cast<MPI_Count>(header.size()),
+                                         MPI_BYTE, from, tag_, comm_, &message->request);
     return started(std::move(message), code);
   }
   const auto [count, type] = typed(place);
@@ -237,7 +260,7 @@ std::unique_ptr<Envelope> MpiEnvelopes::send_nothing(int to) {
 }
 
 std::unique_ptr<Envelopes> CommTeam::envelopes(Messaging& messaging, int tag) const {
-  return std::make_unique<MpiEnvelopes>(static_cast<Job&>(messaging), comm_, tag);
+  return std::make_unique<MpiEnvelopes>(static_cast<Job&>(messaging), *this, comm_, tag);
 }
 
 void MpiEnvelopes::wait(Envelope& one) {

@@ -10,13 +10,14 @@
 namespace mpress::engine {
 
 class Job;
+class Team;
 
 /// Layouts of blocks are those of MPI's types (mpi::TypeInfo), or plain ones. So blocks have the
 /// protocols, links, codecs, statistics and faults of messages.
 class MpiEnvelopes final : public Envelopes {
  public:
   /// Messages on a team's private communicator, under `tag`.
-  MpiEnvelopes(Job& job, MPI_Comm comm, int tag);
+  MpiEnvelopes(Job& job, const Team& team, MPI_Comm comm, int tag);
 
   std::unique_ptr<Envelope> receive(const BlockData& place, int from,
                                     const Receiving& how) override;
@@ -29,11 +30,13 @@ class MpiEnvelopes final : public Envelopes {
 
  private:
   class Matched;
+  class Discarded;
   class Received;
   class Sent;
   class SentApart;
 
   Job& job_;
+  const Team& team_;
   const MPI_Comm comm_;
   const int tag_;
   bool has_mpi_proceeded_ = false;  ///< in this round

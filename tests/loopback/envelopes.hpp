@@ -68,7 +68,7 @@ class Envelopes final : public engine::Envelopes {
   std::unique_ptr<engine::Envelope> receive(const engine::BlockData& place, int from,
                                             const Receiving& how) override {
     const std::size_t number = letters_.next_receive(from, rank_.rank);
-    if (!place.data && place.layout->contiguous) {  // there is no memory for it
+    if (!place.data && place.layout->contiguous) {
       return std::make_unique<Received>(*this, nullptr, from, number);
     }
     auto posted = std::make_shared<Posted>(rank_, static_cast<std::byte*>(place.data), place.layout,
@@ -142,7 +142,11 @@ class Envelopes final : public engine::Envelopes {
       const auto letter = all_.letters_.find(from_, all_.rank_.rank, number_);
       if (!letter) return false;
       is_empty_ = letter->bytes.empty();
-      if (posted_) posted_->come(letter->bytes, from_);
+      if (posted_) {
+        posted_->come(letter->bytes, from_);
+      } else {
+        engine::discard(all_.rank_, letter->bytes, from_);
+      }
       letter->is_taken = true;
       return true;
     }
@@ -153,7 +157,7 @@ class Envelopes final : public engine::Envelopes {
     bool advance() override {
       if (!look()) return false;
       if (is_empty_ || !posted_) {
-        status_ = is_empty_ ? Status::device_failed : Status::truncated;
+        status_ = is_empty_ ? Status::device_failed : Status::no_memory;
         return true;
       }
       if (!posted_->is_all_there()) return false;
@@ -165,7 +169,7 @@ class Envelopes final : public engine::Envelopes {
 
    private:
     Envelopes& all_;
-    const std::shared_ptr<Posted> posted_;
+    const std::shared_ptr<Posted> posted_;  ///< null: there is no memory for it
     const int from_;
     const std::size_t number_;
     bool is_empty_ = false;

@@ -93,8 +93,7 @@ Call any_call(int members, unsigned seed) {
   }
   call.most = std::array{12u, 3000u, 30000u}[members > 16 ? up_to(1) : up_to(2)];
   if (up_to(9) == 0) call.lacks_all = static_cast<int>(up_to(static_cast<unsigned>(members - 1)));
-  // Of short blocks: nobody takes the chunks of long ones there.
-  if (call.most < 100 && up_to(2) == 0) {
+  if (up_to(9) == 0) {
     call.lacks_memory = static_cast<int>(up_to(static_cast<unsigned>(members - 1)));
   }
   return call;
@@ -129,9 +128,6 @@ bool are_near(const Bytes& a, const Bytes& b) {
 
 /// What members share of a call.
 struct Round {
-  explicit Round(int members) : letters(members) {}
-
-  loopback::Letters letters;
   std::mutex mutex;
   std::map<schedule::Block, Bytes> seen;  ///< by the readers of a block that several have
 };
@@ -227,9 +223,9 @@ struct Tally {
   std::atomic<int> served{0}, failed{0}, lossy_own{0}, waited{0};
 };
 
-void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call, Round& round,
-          Tally& tally) {
-  const loopback::LetterTeam team(rank, call.hosts, round.letters, member.random());
+void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call,
+          loopback::Letters& letters, Round& round, Tally& tally) {
+  const loopback::LetterTeam team(rank, call.hosts, letters, member.random());
   rank.config.spec = call.spec;
   const Blocks blocks(call, rank.rank, member.random);
   sim_synchronize();  // a collective call has waited for the program's default streams
@@ -264,43 +260,22 @@ void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call
   }
 }
 
-void play(int members, int calls, unsigned seed, const char* link, Tally& tally) {
-  loopback::Group group(members, seed, 1 << 20);
-  std::vector<Call> all;
-  std::vector<std::unique_ptr<Round>> rounds;
-  for (int i = 0; i < calls; ++i) {
-    all.push_back(any_call(members, seed * 1000 + static_cast<unsigned>(i)));
-    rounds.push_back(std::make_unique<Round>(members));
-  }
-  loopback::run(members, seed, [&](loopback::ThreadMember& member) {
-    sim_be_member(member.rank);
-    const auto rank =
-        std::make_unique<loopback::Rank>(member, group.channel(member.rank), limit, link);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      play(*rank, member, all[i], *rounds[i], tally);
-    }
-    member.barrier();
-    rank->close();
-    CHECK(rank->links.held_for_channel.held() == 0);
-  });
-  CHECK(group.unclaimed() == 0);
-  if (check::failures > 0) {
-    std::fprintf(stderr, "%d members, seed %u, link %s\n", members, seed, link);
-  }
-}
-
 }  // namespace
 
 int main() {
   ::setenv("SIMULATED_GPU_PEERS", "1", 1);
   unsigned seed = 0;
   Tally tally;
+  const auto play_some = [&](int members, int calls, const char* link) {
+    loopback::play_calls<Round>(members, calls, ++seed, link, limit, any_call,
+                                [&](auto&... of_call) { play(of_call..., tally); });
+  };
   for (const char* const link : {"auto", "host", "mpi"}) {
     for (const auto& [members, calls] : {std::pair{2, 30}, {3, 25}, {5, 20}, {8, 12}, {16, 4}}) {
-      play(members, calls, ++seed, link, tally);
+      play_some(members, calls, link);
     }
   }
-  play(64, 4, ++seed, "auto", tally);
+  play_some(64, 4, "auto");
   CHECK(tally.served > 1000 && tally.failed > 20 && tally.lossy_own > 3 && tally.waited > 3);
   return check::failures != 0;
 }

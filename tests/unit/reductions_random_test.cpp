@@ -137,9 +137,6 @@ bool is_near(const Call& call, std::size_t first, const Bytes& got, double bound
 }
 
 struct Round {
-  explicit Round(int members) : letters(members) {}
-
-  loopback::Letters letters;
   std::mutex mutex;
   std::optional<Bytes> results;  ///< of whoever was first to have all
 };
@@ -148,9 +145,9 @@ struct Tally {
   std::atomic<int> with_bound{0}, on_devices{0}, waited{0};
 };
 
-void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call, Round& round,
-          Tally& tally) {
-  loopback::LetterTeam team(rank, call.hosts, round.letters, member.random());
+void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call,
+          loopback::Letters& letters, Round& round, Tally& tally) {
+  loopback::LetterTeam team(rank, call.hosts, letters, member.random());
   team.hints().set_reproducible(call.is_reproducible);
   team.modes().set_between_devices(link::Kind::channel);  // no kernels of all members
   rank.config.spec = call.spec;
@@ -217,43 +214,22 @@ void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call
   CHECK(*round.results == got);  // all members have the same bits
 }
 
-void play(int members, int calls, unsigned seed, const char* link, Tally& tally) {
-  loopback::Group group(members, seed, 1 << 20);
-  std::vector<Call> all;
-  std::vector<std::unique_ptr<Round>> rounds;
-  for (int i = 0; i < calls; ++i) {
-    all.push_back(any_call(members, seed * 1000 + static_cast<unsigned>(i)));
-    rounds.push_back(std::make_unique<Round>(members));
-  }
-  loopback::run(members, seed, [&](loopback::ThreadMember& member) {
-    sim_be_member(member.rank);
-    const auto rank =
-        std::make_unique<loopback::Rank>(member, group.channel(member.rank), limit, link);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      play(*rank, member, all[i], *rounds[i], tally);
-    }
-    member.barrier();
-    rank->close();
-    CHECK(rank->links.held_for_channel.held() == 0);
-  });
-  CHECK(group.unclaimed() == 0);
-  if (check::failures > 0) {
-    std::fprintf(stderr, "%d members, seed %u, link %s\n", members, seed, link);
-  }
-}
-
 }  // namespace
 
 int main() {
   ::setenv("SIMULATED_GPU_PEERS", "1", 1);
   unsigned seed = 0;
   Tally tally;
+  const auto play_some = [&](int members, int calls, const char* link) {
+    loopback::play_calls<Round>(members, calls, ++seed, link, limit, any_call,
+                                [&](auto&... of_call) { play(of_call..., tally); });
+  };
   for (const char* const link : {"auto", "mpi"}) {
     for (const auto& [members, calls] : {std::pair{2, 25}, {3, 20}, {6, 15}, {13, 5}}) {
-      play(members, calls, ++seed, link, tally);
+      play_some(members, calls, link);
     }
   }
-  play(64, 2, ++seed, "auto", tally);
+  play_some(64, 2, "auto");
   CHECK(tally.with_bound > 20 && tally.on_devices > 100 && tally.waited > 3);
   return check::failures != 0;
 }
