@@ -1,7 +1,5 @@
 #include "coll/blocks/contribution.hpp"
 
-#include <optional>
-
 #include "codec/float_environment.hpp"
 #include "coll/blocks/envelope.hpp"
 #include "coll/call.hpp"
@@ -23,7 +21,7 @@ int hardest_to_reach(const Team& team) {
   return peer;
 }
 
-/// Calls `use` with it as a message to that member; its answer.
+/// Calls `use` with the contribution as a message to that member, and returns its answer.
 template <typename Use>
 auto as_message(Messaging& messaging, const Collective& call, const Contribution& what,
                 const Team& team, bool raw_by_kernels, Use use) {
@@ -59,7 +57,6 @@ void learn_ratio(Messaging& messaging, const Collective& call, const Contributio
                                       static_cast<double>(raw_bytes));
     });
     messaging.policy.encoded(subject_of(messaging, message, what.spec.codec), wire_of_part, 0);
-    return true;
   });
 }
 

@@ -315,9 +315,9 @@ std::optional<Prepared> Runner::prepare(int to, const BlockData& data,
   const SendCall call{called_, call_.family, true, raw_for, coding_, batch, driven_};
   Prepared prepared;
   if (!data.data && data.layout->contiguous) return prepared;  // whoever matches it refuses it
-  Message message{
-      call,       data.data, data.count, *data.layout, team_.settings(), team_.world_rank(to),
-      data.bytes, gpu::host, true,       {},           &outcome_};
+  Message message = block_message(call, data, team_.settings(), {});  // decide() locates it
+  message.peer = team_.world_rank(to);
+  message.outcome = &outcome_;
   const Decision decision = decide(messaging_, message);
   if (decision.is_plain) {
     prepared.row = &count_plain(messaging_, message, decision.choice.reason, begin, prepared.span);

@@ -23,7 +23,7 @@ constexpr std::size_t grain = 4096;
 
 /// Copies within this process, where both have the same signature. What takes one copy of a
 /// device's may be left under way in `copying`, where that is given.
-int copy(Job& job, const Part& from, const Part& to, CopyUnderWay* copying = nullptr) {
+Status copy(Job& job, const Part& from, const Part& to, CopyUnderWay* copying = nullptr) {
   const std::shared_ptr<mpi::TypeInfo> from_type = mpi::type_info(from.type);
   const std::shared_ptr<mpi::TypeInfo> to_type = mpi::type_info(to.type);
   const Location from_place = locate(job, from.data, *from_type);
@@ -37,29 +37,30 @@ int copy(Job& job, const Part& from, const Part& to, CopyUnderWay* copying = nul
   const bool is_one =
       from_device == gpu::host || to_device == gpu::host || to_device == from_device;
   if (is_gapless && is_one && (are_readable || !are_on_host)) {
-    return job.code_of(copy_bytes(job, to.data, to_place, from.data, from_place, bytes, copying));
+    return copy_bytes(job, to.data, to_place, from.data, from_place, bytes, copying);
   }
   if (are_on_host) {
     if (are_readable && mpi::copy_regular({from.data, from_type.get(), from.count},
                                           {to.data, to_type.get(), to.count})) {
-      return MPI_SUCCESS;
+      return Status::ok;
     }
-    return mpi::relayout(from.data, {from.count, from.type}, to.data, {to.count, to.type});
+    return status_of(
+        mpi::relayout(from.data, {from.count, from.type}, to.data, {to.count, to.type}));
   }
   const int device = from_device == gpu::host ? to_device : from_device;
   const memory::Buffer packed = job.devices.take_pinned(device, bytes);
-  if (!packed) return job.code_of(short_of_memory(job, device));
+  if (!packed) return short_of_memory(job, device);
   const mpi::TypedCount elements{static_cast<MPI_Count>(bytes / from_type->packed_unit()),
                                  from_type->packed_type()};
-  const int code = from_device != gpu::host
-                       ? job.code_of(pack_from_device(job, from_device, from.data, from.count,
-                                                      *from_type, packed.data(), bytes))
-                       : mpi::relayout(from.data, {from.count, from.type}, packed.data(), elements);
-  if (code != MPI_SUCCESS) return code;
+  const Status status =
+      from_device != gpu::host
+          ? pack_from_device(job, from_device, from.data, from.count, *from_type, packed.data(),
+                             bytes)
+          : status_of(mpi::relayout(from.data, {from.count, from.type}, packed.data(), elements));
+  if (!status.is_ok()) return status;
   return to_device != gpu::host
-             ? job.code_of(unpack_to_device(job, to_device, packed.data(), bytes, to.data, to.count,
-                                            *to_type))
-             : mpi::relayout(packed.data(), elements, to.data, {to.count, to.type});
+             ? unpack_to_device(job, to_device, packed.data(), bytes, to.data, to.count, *to_type)
+             : status_of(mpi::relayout(packed.data(), elements, to.data, {to.count, to.type}));
 }
 
 }  // namespace
@@ -89,7 +90,9 @@ BlockData data_of(const Part& part) {
   return {part.data, part.count, std::move(layout), part.bytes};
 }
 
-int copy_part(Job& job, const Part& from, const Part& to) { return copy(job, from, to); }
+int copy_part(Job& job, const Part& from, const Part& to) {
+  return job.code_of(copy(job, from, to));
+}
 
 Op schedule_op(const Collective& call) {
   switch (call.family) {
@@ -104,36 +107,32 @@ Op schedule_op(const Collective& call) {
 }
 
 OperandBlocks::OperandBlocks(Job& job, Op op, const Operands& operands, int rank, int ranks,
-                             int segments, Place place)
-    : BlockMap({op, ranks, operands.root, segments}),
-      job_(job),
-      operands_(operands),
-      rank_(rank),
-      place_(std::move(place)) {}
+                             int segments)
+    : BlockMap({op, ranks, operands.root, segments}), job_(job), operands_(operands), rank_(rank) {}
 
-int OperandBlocks::open() {
-  own_code_ = MPI_SUCCESS;
-  return task().op == Op::bcast ? open_segments() : MPI_SUCCESS;
+Status OperandBlocks::open() {
+  own_status_ = Status::ok;
+  return task().op == Op::bcast ? open_segments() : Status::ok;
 }
 
 /// The ranks' types have one signature, and any layouts: pieces are cut of what lies without gaps.
-int OperandBlocks::open_segments() {
+Status OperandBlocks::open_segments() {
   const bool is_root = rank_ == task().root;
   const Operand& operand = operands_.receive;
   whole_ = part_of(operand, is_root ? operand.reads : operand.writes, 0);
   cut_ = whole_;
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(whole_.type);
-  if (!type) return MPI_ERR_TYPE;
+  if (!type) return Status::of_transport(MPI_ERR_TYPE);
   cut_.type = type->packed_type();
   cut_.count = static_cast<MPI_Count>(whole_.bytes / type->packed_unit());
   cut_layout_ = mpi::type_info(cut_.type);
-  if (!cut_layout_) return MPI_ERR_TYPE;
-  if (type->contiguous) return MPI_SUCCESS;
+  if (!cut_layout_) return Status::of_transport(MPI_ERR_TYPE);
+  if (type->contiguous) return Status::ok;
   cut_.data = nullptr;
   packed_ = job_.take_on_host(device_of(job_, whole_.data, *type), whole_.bytes);
-  if (!packed_) return MPI_ERR_NO_MEM;
+  if (!packed_) return Status::no_memory;
   cut_.data = packed_.data();
-  return is_root ? copy(job_, whole_, cut_) : MPI_SUCCESS;
+  return is_root ? copy(job_, whole_, cut_) : Status::ok;
 }
 
 /// It never leaves the rank.
@@ -146,7 +145,7 @@ void OperandBlocks::start_own_copy() {
   const Part to = part_of(operands_.receive, operands_.receive.writes, gets_one ? 0 : rank_);
   if (from.bytes == 0 || to.bytes == 0) return;  // in place there is none
   CopyUnderWay copying;
-  own_code_ = copy(job_, from, to, &copying);
+  own_status_ = copy(job_, from, to, &copying);
   own_queue_ = std::move(copying.queue);
   own_copy_ = copying.event;
 }
@@ -155,7 +154,7 @@ bool OperandBlocks::is_own_copied() {
   if (!own_queue_) return true;
   const gpu::State state = own_queue_->query(own_copy_);
   if (state == gpu::State::pending) return false;
-  if (state == gpu::State::failed) own_code_ = job_.code_of(refused(job_, own_queue_->device()));
+  if (state == gpu::State::failed) own_status_ = refused(job_, own_queue_->device());
   own_queue_ = {};
   return true;
 }
@@ -191,20 +190,17 @@ BlockData OperandBlocks::incoming(schedule::Block block) const {
   switch (task().op) {
     case Op::bcast: return segment(block);
     case Op::scatter: return data_of(receive, receive.writes, 0);
-    case Op::alltoall: {
-      const int place = place_ ? place_(block) : static_cast<int>(block / size);
-      return data_of(receive, receive.writes, place);
-    }
+    case Op::alltoall: return data_of(receive, receive.writes, static_cast<int>(block / size));
     case Op::gather:
     case Op::allgather: break;
   }
   return data_of(receive, receive.writes, static_cast<int>(block));
 }
 
-int OperandBlocks::close(bool is_for_root_too) {
-  if (own_code_ != MPI_SUCCESS) return own_code_;
+Status OperandBlocks::close(bool is_for_root_too) {
+  if (!own_status_.is_ok()) return own_status_;
   return packed_ && (rank_ != task().root || is_for_root_too) ? copy(job_, cut_, whole_)
-                                                              : MPI_SUCCESS;
+                                                              : Status::ok;
 }
 
 }  // namespace mpress::engine

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 
 #include "coll/blocks/block_map.hpp"
 #include "core/devices.hpp"
@@ -39,19 +38,15 @@ BlockData data_of(const Part& part);
 /// Copies within this process, where both have the same signature. Returns an MPI error code.
 int copy_part(Job& job, const Part& from, const Part& to);
 
-/// Functions return error codes of MPI's, and raise nothing.
+/// Raises nothing.
 class OperandBlocks final : public BlockMap {
  public:
-  /// Which of the receive buffer's blocks one of an all-to-all becomes, where that is not the one
-  /// of its origin: a rank may receive several of one origin.
-  using Place = std::function<int(schedule::Block)>;
-
   /// `operands` outlives it. `segments`: of a broadcast.
   OperandBlocks(Job& job, schedule::Op op, const Operands& operands, int rank, int ranks,
-                int segments, Place place = {});
+                int segments);
 
   /// Before any block is asked for: brings what cannot be cut where it lies to memory of its own.
-  int open();
+  Status open();
 
   /// Once a call, at any time after that: begins to copy what this rank has for itself. What others
   /// wait for had better be under way by then.
@@ -63,23 +58,22 @@ class OperandBlocks final : public BlockMap {
   BlockData incoming(schedule::Block block) const override;
 
   /// When all blocks have come, and the own copy has ended.
-  int close(bool is_for_root_too = false);
+  Status close(bool is_for_root_too = false);
 
  private:
-  int open_segments();
+  Status open_segments();
   BlockData segment(schedule::Block block) const;
 
   Job& job_;
   const Operands& operands_;
   const int rank_;
-  const Place place_;
   Part whole_;                                ///< of a broadcast, the program's
   Part cut_;                                  ///< the same, without gaps
   std::shared_ptr<const Layout> cut_layout_;  ///< of that
   memory::Buffer packed_;                     ///< where that lies if the program's has gaps
   QueueLease own_queue_;                      ///< while a device copies what is the rank's own
   gpu::Event own_copy_ = 0;
-  int own_code_ = MPI_SUCCESS;
+  Status own_status_;
 };
 
 }  // namespace mpress::engine

@@ -46,7 +46,7 @@ bool ServedCall::begin() {
 
 void ServedCall::open() {
   // Who fails here still takes part: others wait for blocks.
-  const Status opened = status_of(blocks_.open());
+  const Status opened = blocks_.open();
   if (!schedule_ && pairs_) schedule_ = pairs_->schedule(served_.method, blocks_.task(), team_);
   if (!schedule_) {
     schedule_ = schedule::make(served_.method, blocks_.task(), team_.rank(), team_.hosts());
@@ -88,7 +88,7 @@ bool ServedCall::advance() {
   envelopes_.reset();
   if (status_.is_ok()) {
     const Coding* const coding = coding_ ? &*coding_ : nullptr;
-    status_ = status_of(blocks_.close(SharedBlocks::is_for_root_too(job_.config, coding)));
+    status_ = blocks_.close(SharedBlocks::is_for_root_too(job_.config, coding));
   }
   tag_.give();
   return true;

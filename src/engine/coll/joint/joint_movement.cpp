@@ -100,7 +100,7 @@ bool JointMovement::is_there() {
     // What has gaps would be brought to memory of its own.
     const Blocks& data = me == operands_.root ? operands_.receive.reads : operands_.receive.writes;
     const auto type = data.number() > 0 ? mpi::type_info(data.type(0)) : nullptr;
-    if (!type || !type->contiguous || blocks_.open() != MPI_SUCCESS) return false;
+    if (!type || !type->contiguous || !blocks_.open().is_ok()) return false;
   }
   sends_.assign(static_cast<std::size_t>(ranks), {});
   receives_.assign(static_cast<std::size_t>(ranks), {});
@@ -222,7 +222,7 @@ gpu::Event JointMovement::give(gpu::CollectiveQueue& queue, std::uint32_t number
 bool JointMovement::advance() {
   if (!kernel_.is_under_way()) return true;
   if (!kernel_.advance(giving(), status_)) return false;
-  if (status_.is_ok()) status_ = status_of(blocks_.close());
+  if (status_.is_ok()) status_ = blocks_.close();
   count(
       memory_.way(), [&](int member) { return sends_[static_cast<std::size_t>(member)].bytes; },
       [&](int member) { return receives_[static_cast<std::size_t>(member)].bytes; });
