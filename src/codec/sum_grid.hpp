@@ -18,7 +18,7 @@ bool resolvable(ElementType type, double abs_bound);
 /// it. docs/codecs.md, Reductions.
 std::optional<Grid> summand_grid(ElementType type, double bound, int summands, double most);
 
-/// What a sum's grid follows from: the bound on its error, and a magnitude that no element is
+/// The grounds of a sum's grid: the bound on its error, and a magnitude that no element is
 /// beyond.
 struct Grounds {
   double bound = 0;
@@ -27,8 +27,8 @@ struct Grounds {
   bool operator==(const Grounds&) const = default;
 };
 
-/// The same, the bound a little less, the magnitude a little more: bounds that are relative change
-/// with the elements, and few such steps serve many.
+/// Coarse grounds, the bound a little less, the magnitude a little more: bounds that are relative
+/// change with the elements, and few such steps serve many.
 Grounds coarse(const Grounds& exact);
 
 /// The greatest element up to which sums within an absolute `bound` go by one grid, whatever they

@@ -1,4 +1,4 @@
-// What codecs that have sums add up.
+// Summands of codecs that add payloads.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ struct Summand {
   bool is_elements = false;  ///< those lie there, of any alignment, and `bytes` does not count
 };
 
-/// What one addition takes at most. 32 bits hold szp's sums of so many before anything is known of
-/// them.
+/// Summands of one addition, at most. 32 bits hold szp's sums of so many before anything is known
+/// of them.
 inline constexpr std::size_t most_summands = 8;
 
 }  // namespace mpress::codec

@@ -8,7 +8,7 @@
 
 namespace mpress::engine {
 
-/// What links cost, as all ranks of MPI_COMM_WORLD agreed in MPI_Init: of each number the one of
+/// Costs of links, as all ranks of MPI_COMM_WORLD agreed in MPI_Init: of each number the one of
 /// the rank that has it worst. The same on all of them.
 struct CollectiveCosts {
   policy::CollectiveCosts host;  ///< memory of the host

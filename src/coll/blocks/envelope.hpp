@@ -1,7 +1,7 @@
 // Messages between the members of a team that carry blocks. Somebody else matches them: the binding
 // by MPI, on the team's private communicator (mpi/mpi_envelopes.hpp), tests by a queue of
 // memory (tests/loopback). Who matches sees raw data, a frame, or a header whose data a link
-// brings.
+// carries.
 #pragma once
 
 #include <cstddef>
@@ -69,8 +69,8 @@ class Envelope {
   virtual std::optional<std::uint64_t> operation() const { return std::nullopt; }
 };
 
-/// Those of one call, in one member. One that cannot be started is over, with its status. Ranks are
-/// the team's. Raises nothing.
+/// Envelopes of one call, in one member. One that cannot be started is over, with its status. Ranks
+/// are the team's. Raises nothing.
 class Envelopes {
  public:
   Envelopes() = default;

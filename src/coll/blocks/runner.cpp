@@ -114,8 +114,8 @@ bool Runner::may_follow(std::span<const Transfer> sends) const {
   });
 }
 
-/// Where the channel brings blocks, what comes from other ranks than before would take its share of
-/// a link from what is still on its way, and other ranks would have less than theirs.
+/// Where the channel carries blocks, what comes from other ranks than before would take its share
+/// of a link from what is still on its way, and other ranks would have less than theirs.
 bool Runner::may_come(std::span<const Transfer> receives) const {
   // Where many send at once they take no turns.
   return receives.size() != 1 || !is_by_channel(receives.front().peer) ||

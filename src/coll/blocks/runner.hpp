@@ -107,7 +107,8 @@ class Runner {
   struct Departure {
     int to;
     BlockData data;
-    std::optional<Prepared> prepared;  ///< nothing: it could not be made, which its reader is told
+    std::optional<Prepared>
+        prepared;  ///< nothing: it could not be made, of which its reader learns
   };
 
   void note(Status status) {

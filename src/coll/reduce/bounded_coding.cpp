@@ -13,49 +13,53 @@ namespace {
 constexpr double least_of_window = 0.25;
 
 /// Coding::share_in_windows. Some contributions may be next to nothing.
-double share_in_windows(std::span<const ContributionSummary> told) {
+double share_in_windows(std::span<const ContributionSummary> summaries) {
   double longest = 0;
   double windows = 0;
-  for (const ContributionSummary& one : told) {
+  for (const ContributionSummary& one : summaries) {
     if (one.share == 0) return 0;
     longest = std::max(longest, one.share);
     windows += one.windows;
   }
-  return windows > least_of_window * static_cast<double>(told.size()) ? longest : 0;
+  return windows > least_of_window * static_cast<double>(summaries.size()) ? longest : 0;
 }
 
 }  // namespace
 
-BoundedCoding::BoundedCoding(std::span<const ContributionSummary> told, const BoundedReduction& of)
+BoundedCoding::BoundedCoding(std::span<const ContributionSummary> summaries,
+                             const BoundedReduction& of)
     : coding{Spec{.codec = Codec::none}, true} {
-  compute([&] { agree(told, of); });
+  compute([&] { agree(summaries, of); });
 }
 
-void BoundedCoding::agree(std::span<const ContributionSummary> told, const BoundedReduction& of) {
+void BoundedCoding::agree(std::span<const ContributionSummary> summaries,
+                          const BoundedReduction& of) {
   const auto all = [&](std::uint64_t flag) {
-    return std::ranges::all_of(told, [=](const ContributionSummary& one) { return one.has(flag); });
+    return std::ranges::all_of(summaries,
+                               [=](const ContributionSummary& one) { return one.has(flag); });
   };
   const auto any = [&](std::uint64_t flag) {
-    return std::ranges::any_of(told, [=](const ContributionSummary& one) { return one.has(flag); });
+    return std::ranges::any_of(summaries,
+                               [=](const ContributionSummary& one) { return one.has(flag); });
   };
   are_any_known = any(ContributionSummary::is_known);
   if (!any(ContributionSummary::pays) && !of.encodes_in_any_case) return;
   is_blind = !all(ContributionSummary::is_known);
   codec::Range range;
-  std::uint64_t chunk_bytes = told.front().chunk_bytes;
-  for (const ContributionSummary& one : told) {
+  std::uint64_t chunk_bytes = summaries.front().chunk_bytes;
+  for (const ContributionSummary& one : summaries) {
     range.join({one.min, one.max, one.has(ContributionSummary::is_finite), false});
     chunk_bytes = std::min(chunk_bytes, one.chunk_bytes);
   }
   greatest = std::max(std::fabs(range.min), std::fabs(range.max));
   coding.chunk_bytes = chunk_bytes;
   coding.is_for_devices = all(ContributionSummary::is_on_device);
-  coding.share_in_windows = share_in_windows(told);
+  coding.share_in_windows = share_in_windows(summaries);
   if (is_blind && of.spec.bound == Bound::rel) {
     // Those who know it wait for those who do not, and none of them encodes anything.
-    grounds = told.front().expected;
+    grounds = summaries.front().expected;
     const bool are_alike = std::ranges::all_of(
-        told, [&](const ContributionSummary& one) { return one.expected == grounds; });
+        summaries, [&](const ContributionSummary& one) { return one.expected == grounds; });
     if (are_any_known || !are_alike) return;
   }
   choose(of.spec.bound == Bound::rel ? of.spec.value * range.width() : of.spec.value, of);

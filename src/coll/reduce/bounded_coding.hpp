@@ -48,16 +48,16 @@ struct BoundedCoding {
   Coding coding;
   Loss loss;                 ///< of the result
   bool adds_quanta = false;  ///< of payloads
-  double greatest = 0;       ///< magnitude that was told of
+  double greatest = 0;       ///< magnitude among the contributions
   codec::Grounds grounds;    ///< of sums: what the coding follows from
   bool is_blind = false;     ///< it is encoded, and not all members know their range
   bool are_any_known = false;
 
   BoundedCoding() = default;
-  BoundedCoding(std::span<const ContributionSummary> told, const BoundedReduction& of);
+  BoundedCoding(std::span<const ContributionSummary> summaries, const BoundedReduction& of);
 
  private:
-  void agree(std::span<const ContributionSummary> told, const BoundedReduction& of);
+  void agree(std::span<const ContributionSummary> summaries, const BoundedReduction& of);
   std::optional<codec::Grid> grid_for(double bound, const BoundedReduction& of);
   void choose(double bound, const BoundedReduction& of);
 };

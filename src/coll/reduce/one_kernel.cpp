@@ -86,7 +86,7 @@ bool OneKernel::do_quanta_travel() const {
   });
 }
 
-OneKernel::Next OneKernel::after_exchange(std::span<const ContributionSummary> told) {
+OneKernel::Next OneKernel::after_exchange(std::span<const ContributionSummary> summaries) {
   const BoundedCoding& agreed = run_.agreed;
   const bool is_known = agreed.adds_quanta && !agreed.is_blind;
   if (is_relative() && is_known && may_serve() && do_quanta_travel()) {
@@ -101,7 +101,7 @@ OneKernel::Next OneKernel::after_exchange(std::span<const ContributionSummary> t
     if (is_relative()) blind_sums().ended(like(), serves_);
     if (serves_) return Next::end;
   }
-  if (begins(told)) return Next::kernel;
+  if (begins(summaries)) return Next::kernel;
   if (!agreed.is_blind) return Next::two_shots;
   blind_sums().ended(like(), false);
   return Next::find_range;
@@ -115,14 +115,14 @@ bool OneKernel::do_blind_results_stand() const {
 }
 
 /// All members find the same, but for one whose exchange failed: the others learn of that.
-bool OneKernel::begins(std::span<const ContributionSummary> told) {
+bool OneKernel::begins(std::span<const ContributionSummary> summaries) {
   const BoundedCoding& agreed = run_.agreed;
   if (!sum_ || !agreed.adds_quanta) return false;
   // A member that knows its range may have results where its input lies.
   if (agreed.is_blind && agreed.are_any_known) return false;
   if (!do_quanta_travel()) return false;
-  std::vector<JointSum::Told> offers;
-  for (const ContributionSummary& one : told) offers.push_back(one.joint);
+  std::vector<Offer> offers;
+  for (const ContributionSummary& one : summaries) offers.push_back(one.joint);
   const codec::Grid grid =
       agreed.is_blind && !is_relative() ? *blind_grid() : codec::grid_of(agreed.coding.spec);
   if (agreed.is_blind && is_relative()) sum_->find_range();

@@ -28,9 +28,9 @@ class OneKernel {
   /// Adds to `own`, which this member tells the others, whether it can.
   void offer(ContributionSummary& own);
 
-  /// Once all have told, and run.agreed follows from that. An error that one had before the
-  /// exchange all know of by then.
-  Next after_exchange(std::span<const ContributionSummary> told);
+  /// Once all summaries have come, and run.agreed follows from them. An error that one had before
+  /// the exchange all know of by then.
+  Next after_exchange(std::span<const ContributionSummary> summaries);
 
   /// Never waits. True once the kernel is over.
   bool advance() { return sum_->advance(); }
@@ -40,7 +40,7 @@ class OneKernel {
   bool has_blind_results() const { return blind_grounds_.has_value(); }
 
   /// Has a member failed in a blind sum? Then it does not exchange its range with those that have
-  /// all of the sum: the call is over with an error, of which the others are told.
+  /// all of the sum: the call is over with an error, of which the others learn.
   bool ends_for_failure();
 
   /// How the call counts.
@@ -49,7 +49,7 @@ class OneKernel {
  private:
   bool is_relative() const { return task_.spec.bound == Bound::rel; }
   bool may_serve() const;
-  bool begins(std::span<const ContributionSummary> told);
+  bool begins(std::span<const ContributionSummary> summaries);
   bool do_quanta_travel() const;
   std::optional<codec::Grid> blind_grid() const;
   std::optional<codec::Grounds> expected_grounds() const;

@@ -1,4 +1,4 @@
-// The range of what this rank brings to a reduction, found where it lies.
+// The range of the contribution of this rank to a reduction, found where it lies.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,8 @@
 //
 // What is brought comes as payloads of szp, which are added in quanta and never decoded on their
 // way, or as elements. Which of both is known beforehand; of payloads, some may come as elements
-// after all. What this rank brings itself is never encoded: it is quantised where it is added.
+// after all. The contribution of this rank itself is never encoded: it is quantised where it is
+// added.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +38,8 @@ class PieceSum {
     int self;              ///< this rank
   };
 
-  /// `own`: the `count` elements that this rank brings, which stay until the result is there, or
-  /// lie where it comes. `sources`: the ranks that bring some, this one among them, ascending.
+  /// `own`: the `count` elements that this rank contributes, which stay until the result is there,
+  /// or lie where it comes. `sources`: the ranks that bring some, this one among them, ascending.
   PieceSum(const Of& of, int owner, const std::byte* own, std::int64_t count,
            std::vector<int> sources);
   PieceSum(const PieceSum&) = delete;
@@ -47,7 +48,7 @@ class PieceSum {
   int owner() const { return owner_; }
   std::span<const int> sources() const { return sources_; }
   /// Where this rank's elements lie.
-  const std::byte* brings() const { return own_; }
+  const std::byte* contribution() const { return own_; }
   std::size_t bytes() const { return static_cast<std::size_t>(count_) * width(); }
 
   /// Is it added up in quanta? What is shorter than any frame is not.
@@ -116,7 +117,7 @@ class PieceSum {
   std::int64_t combined_;  ///< elements
   QueueLease queue_;       ///< of the device, while it combines
   gpu::Event event_ = 0;
-  memory::Buffer inputs_;  ///< where the elements of all sources lie, as the device is told
+  memory::Buffer inputs_;  ///< where the elements of all sources lie, as the device reads it
   Status status_;
 };
 

@@ -20,7 +20,7 @@ namespace mpress::engine {
 class Pieces {
  public:
   /// Of the call that `of` tells of: this rank combines what all ranks bring to its own piece.
-  /// `hosts`: set where each host combines first. `input`: the elements that this rank brings;
+  /// `hosts`: set where each host combines first. `input`: the elements that this rank contributes;
   /// `begins`: of the ranks' pieces, in elements.
   void make(const PieceSum::Of& of, const schedule::Hosts* hosts, const std::byte* input,
             std::span<const std::int64_t> begins);

@@ -67,11 +67,11 @@ void RangeExchange::exchange() {
         share * static_cast<double>(task_.reduction.bytes()) * (task_.team.size() - 1);
     return share > 0 ? all / static_cast<double>(messaging.host_window) : 0;
   });
-  told_.assign(static_cast<std::size_t>(task_.team.size()), {});
-  Summary& own = told_[static_cast<std::size_t>(task_.team.rank())];
+  summaries_.assign(static_cast<std::size_t>(task_.team.size()), {});
+  Summary& own = summaries_[static_cast<std::size_t>(task_.team.rank())];
   own = {range.min, range.max, share, windows, chunk_bytes, flags, {}, {}};
   kernel_.offer(own);
-  movement_ = run_.all_gather(told_.data(), sizeof(Summary));
+  movement_ = run_.all_gather(summaries_.data(), sizeof(Summary));
 }
 
 bool RangeExchange::advance() {
@@ -83,8 +83,8 @@ bool RangeExchange::advance() {
   run_.note(movement_->runner().status());
   movement_.reset();
   run_.agreed =
-      BoundedCoding(told_, {task_.reduction.type, task_.reduction.how == codec::Combine::sum,
-                            task_.team.size(), task_.spec, task_.is_reproducible});
+      BoundedCoding(summaries_, {task_.reduction.type, task_.reduction.how == codec::Combine::sum,
+                                 task_.team.size(), task_.spec, task_.is_reproducible});
   return true;
 }
 

@@ -24,11 +24,11 @@ class RangeExchange {
   /// Begins with what is known by now.
   void exchange();
 
-  /// Never waits. True once all have told: then run.agreed follows from that.
+  /// Never waits. True once all have come: then run.agreed follows from them.
   bool advance();
 
   /// By rank.
-  std::span<const ContributionSummary> told() const { return told_; }
+  std::span<const ContributionSummary> summaries() const { return summaries_; }
 
   /// Null while a device finds the range.
   Movement* movement() const { return movement_.get(); }
@@ -40,7 +40,7 @@ class RangeExchange {
   ReductionRun& run_;
   const ReductionTask& task_;
   OneKernel& kernel_;
-  std::vector<ContributionSummary> told_;
+  std::vector<ContributionSummary> summaries_;
   std::unique_ptr<Movement> movement_;
 };
 

@@ -42,7 +42,7 @@ bool ReducedCall::advance() {
   if (phase_ == Phase::waiting) begin();
   if (phase_ == Phase::ranges) {
     if (ranges_->advance()) {
-      begin(kernel_->after_exchange(ranges_->told()));
+      begin(kernel_->after_exchange(ranges_->summaries()));
     } else if (ranges_->movement() && kernel_->ends_for_failure()) {
       ranges_->movement()->runner().withdraw();
       end();

@@ -51,7 +51,7 @@ SecondShot::SecondShot(ReductionRun& run, Pieces& pieces)
   }
   if (!run_.status.is_ok()) return;
   if (own_.has_payloads()) {
-    decoded_ = result_ != own_.brings() ? result_ : nullptr;
+    decoded_ = result_ != own_.contribution() ? result_ : nullptr;
     own_.add(staging_of_sum(), decoded_);
   } else {
     own_.combine(result_);

@@ -20,10 +20,10 @@ void JointKernel::leave_to_others() {
 }
 
 /// Is it left to the device?
-void JointKernel::settle(std::span<const std::uint64_t> told, std::size_t words) {
+void JointKernel::settle(std::span<const std::uint64_t> offers, std::size_t words) {
   bool is_left = true;
-  for (std::size_t i = 0; i < told.size(); i += words)
-    is_left &= (told[i] & JointMemory::left_bit) != 0;
+  for (std::size_t i = 0; i < offers.size(); i += words)
+    is_left &= (offers[i] & JointMemory::left_bit) != 0;
   if (!is_left) leave_to_others();
 }
 
@@ -33,7 +33,7 @@ QueueLease JointKernel::take_queue(int device) {
                 : messaging_.devices.queue(device, gpu::Priority::first);
 }
 
-/// A kernel that waits without end for a member that will not come is told to stop.
+/// A kernel that waits without end for a member that will not come gets the word to stop.
 void JointKernel::stop_if_lost() {
   constexpr std::uint64_t interval_ns = 50'000'000;
   const std::uint64_t now = trace::now_ns();

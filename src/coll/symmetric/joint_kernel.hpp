@@ -46,12 +46,13 @@ class JointKernel {
   /// left to the device as far as this process knows.
   std::uint64_t offer();
 
-  /// On `device`. `told`: what all have told, `words` words each.
+  /// On `device`. `offers`: those of all, `words` words each.
   template <class Give>
-  void begin(int device, std::span<const std::uint64_t> told, std::size_t words, const Give& give) {
+  void begin(int device, std::span<const std::uint64_t> offers, std::size_t words,
+             const Give& give) {
     number_ = memory_.next_call();
     memory_.set_busy(true);
-    settle(told, words);
+    settle(offers, words);
     queue_ = take_queue(device);
     give_once(give, false);
     const bool is_given = queue_ && queue_->query(event_) != gpu::State::failed;
@@ -75,7 +76,7 @@ class JointKernel {
   }
 
  private:
-  void settle(std::span<const std::uint64_t> told, std::size_t words);
+  void settle(std::span<const std::uint64_t> offers, std::size_t words);
   void leave_to_others();
   QueueLease take_queue(int device);
   void stop_if_lost();
@@ -92,7 +93,7 @@ class JointKernel {
   JointMemory& memory_;
   std::uint32_t number_ = 0;  ///< 0: it is not under way
   StreamOrder* order_ = nullptr;
-  bool is_endless_ = false;  ///< or may be, once all have told
+  bool is_endless_ = false;  ///< or may be, once all offers have come
   bool is_in_stream_ = false;
   std::uint64_t looked_ns_ = 0;  ///< whether a member is lost
   gpu::Event event_ = 0;

@@ -48,13 +48,14 @@ std::uint64_t joint_device_word(const Messaging& messaging, int device) {
   return identity;
 }
 
-bool have_own_devices(std::vector<std::uint64_t> told) {
-  std::sort(told.begin(), told.end());
-  return told.front() != 0 && std::adjacent_find(told.begin(), told.end()) == told.end();
+bool have_own_devices(std::vector<std::uint64_t> devices) {
+  std::sort(devices.begin(), devices.end());
+  return devices.front() != 0 &&
+         std::adjacent_find(devices.begin(), devices.end()) == devices.end();
 }
 
-bool have_all_devices(std::span<const std::uint64_t> told) {
-  return std::find(told.begin(), told.end(), 0) == told.end();
+bool have_all_devices(std::span<const std::uint64_t> devices) {
+  return std::find(devices.begin(), devices.end(), 0) == devices.end();
 }
 
 JointMemories& JointMemories::of(Messaging& messaging, Team& team) {
@@ -153,28 +154,29 @@ bool JointMemory::is_cleared() {
 
 JointMemory::Routes JointMemory::routes() const { return {route_to(own_), route_to(own_alarm_)}; }
 
-void JointMemory::open(std::span<const Routes> told) {
+void JointMemory::open(std::span<const Routes> routes) {
   is_told_ = true;
-  memory_.resize(told.size());
+  memory_.resize(routes.size());
   memory_[static_cast<std::size_t>(team_.rank())] = own_.place(0);
-  others_.resize(told.size());
-  for (std::size_t i = 0; i < told.size(); ++i) {
+  others_.resize(routes.size());
+  for (std::size_t i = 0; i < routes.size(); ++i) {
     Other& other = others_[i];
     const int member = static_cast<int>(i);
-    if (member == team_.rank() || (other.memory && other.routes == told[i])) continue;
+    if (member == team_.rank() || (other.memory && other.routes == routes[i])) continue;
     other.finish();
-    other = {told[i], receive(member, told[i][0], room_), receive(member, told[i][1], alarm_bytes)};
+    other = {routes[i], receive(member, routes[i][0], room_),
+             receive(member, routes[i][1], alarm_bytes)};
   }
 }
 
-Answer JointMemory::answer(std::span<const std::uint64_t> told, std::size_t words) {
+Answer JointMemory::answer(std::span<const std::uint64_t> offers, std::size_t words) {
   std::vector<std::uint64_t> devices;
   std::vector<Routes> routes;
   Ability least = Ability::has;
-  for (std::size_t i = 0; i < told.size(); i += words) {
-    least = std::min(least, static_cast<Ability>(told[i] & ~left_bit));
-    devices.push_back(told[i + 1]);
-    routes.push_back({told[i + 2], told[i + 3]});
+  for (std::size_t i = 0; i < offers.size(); i += words) {
+    least = std::min(least, static_cast<Ability>(offers[i] & ~left_bit));
+    devices.push_back(offers[i + 1]);
+    routes.push_back({offers[i + 2], offers[i + 3]});
   }
   if (least == Ability::none) return Answer::not_now;
   if (!have_own_devices(std::move(devices))) return Answer::never;
@@ -238,7 +240,7 @@ JointMemory::End JointMemory::look(QueueLease& queue, gpu::Event event, std::uin
   return End::over;
 }
 
-/// Has another member told so, or has its process ended? Then its number, else -1.
+/// Has another member published a failure, or has its process ended? Then its number, else -1.
 int JointMemory::failed_member() {
   for (std::size_t i = 0; i < others_.size(); ++i) {
     const int member = static_cast<int>(i);

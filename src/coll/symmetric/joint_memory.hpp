@@ -4,8 +4,8 @@
 // host's, which all devices have pinned. Made by the first calls that want it, kept as long as the
 // team, and made anew where calls want more.
 //
-// A member tells the others at each call where its own is. Kernels may use it once each has told
-// that it has all others' open, just as they told of them.
+// A member's offer of each call says where its own is. Kernels may use it once all offers say that
+// their members have all others' open, as of the last offers of these.
 #pragma once
 
 #include <array>
@@ -33,10 +33,10 @@ struct Messaging;
 /// Not 0: the number of this member's device, which members tell each other: kernels of two that
 /// share one need not run at once. 0: this member's give none.
 std::uint64_t joint_device_word(const Messaging& messaging, int device);
-/// Has each that they told a device of its own?
-bool have_own_devices(std::vector<std::uint64_t> told);
-/// Have all told one?
-bool have_all_devices(std::span<const std::uint64_t> told);
+/// Is each a device of its own, by the words of all?
+bool have_own_devices(std::vector<std::uint64_t> devices);
+/// Do all words name one?
+bool have_all_devices(std::span<const std::uint64_t> devices);
 
 class JointMemory {
  public:
@@ -78,10 +78,10 @@ class JointMemory {
   /// Of this member's, once it is provided.
   Routes routes() const;
 
-  /// As all have told, by member: opens what is new. Once all members' is provided.
-  void open(std::span<const Routes> told);
+  /// Of all, by member: opens what is new. Once all members' is provided.
+  void open(std::span<const Routes> routes);
 
-  /// Are all members' open, as they told last, and this one's ready?
+  /// Are all members' open, as of their last offers, and this one's ready?
   bool is_open();
 
   /// By member; once all are open.
@@ -95,17 +95,17 @@ class JointMemory {
   /// What a member tells of its memory.
   enum class Ability : std::uint64_t {
     none,
-    makes,  ///< it has some, but has not yet opened all others', as far as those told of them
+    makes,  ///< it has some, but has not yet opened all others', as of their last offers
     has,
   };
 
   /// Another bit of the word that tells it: whether a kernel may be left to the device.
   static constexpr std::uint64_t left_bit = 1 << 8;
 
-  /// What all have told, by member, `words` words each: first its Ability, its device's word and
+  /// Offers of all, by member, `words` words each: first its Ability, its device's word and
   /// its routes. The same for all. `accepted`: all members' are open; or else they are being
   /// opened.
-  Answer answer(std::span<const std::uint64_t> told, std::size_t words);
+  Answer answer(std::span<const std::uint64_t> offers, std::size_t words);
 
   /// What a kernel tells, first whether it has left something undone; of host memory that the
   /// device reaches.
@@ -203,8 +203,8 @@ struct JointMemories {
         moved(messaging, team, link),
         coded_sums(messaging, team, link) {}
 
-  /// By the link by which the members' devices reach each other, as all told last: for the call
-  /// whose turn it is, and while a blocking one is under way. Only where
+  /// By the link by which the members' devices reach each other, as of their last agreement: for
+  /// the call whose turn it is, and while a blocking one is under way. Only where
   /// CallModes::has_memory_of_all(). `messaging` and `team` outlive it.
   static JointMemories& of(Messaging& messaging, Team& team);
 

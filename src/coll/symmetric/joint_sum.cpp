@@ -49,7 +49,7 @@ JointSum::~JointSum() {
   if (is_accepted_) memory_.set_busy(false);
 }
 
-JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* results) {
+Offer JointSum::offer(int device, const std::byte* input, std::byte* results) {
   using Devices = JointMemory::Devices;
   const std::uint64_t word = joint_device_word(messaging_, device);
   if (memory_.is_given_up() || memory_.is_busy() || word == 0) return {};
@@ -76,12 +76,12 @@ JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* re
   return {static_cast<std::uint64_t>(ability), word, routes[0], routes[1], units};
 }
 
-Answer JointSum::accept(std::span<const Told> told, const codec::Grid& grid) {
+Answer JointSum::accept(std::span<const Offer> offers, const codec::Grid& grid) {
   std::vector<std::uint64_t> devices;
   std::vector<JointMemory::Routes> routes;
   Ability least = Ability::has;
   units_.clear();
-  for (const Told& one : told) {
+  for (const Offer& one : offers) {
     least = std::min(least, static_cast<Ability>(one[0]));
     devices.push_back(one[1]);
     routes.push_back({one[2], one[3]});
@@ -111,8 +111,8 @@ Answer JointSum::accept(std::span<const Told> told, const codec::Grid& grid) {
 }
 
 /// By reading the next member's ring, before any kernel writes there: none begins until this member
-/// has told that it has all open. Calls that kernels make teach the policy nothing by themselves,
-/// as each waits for the slowest member.
+/// has said in its offer that it has all open. Calls that kernels make teach the policy nothing by
+/// themselves, as each waits for the slowest member.
 void JointSum::measure_link() const {
   if (memory_.is_on_host() || !memory_.is_unused()) return;
   const int next = (team_.rank() + 1) % team_.size();
@@ -121,9 +121,9 @@ void JointSum::measure_link() const {
                                  memory_.bytes_of(next), "a collective call");
 }
 
-Answer JointSum::accept_told(std::span<const std::uint64_t> told, const codec::Grid& grid) {
-  std::vector<Told> all(told.size() / words);
-  for (std::size_t i = 0; i < told.size(); ++i) all[i / words][i % words] = told[i];
+Answer JointSum::accept(std::span<const std::uint64_t> offers, const codec::Grid& grid) {
+  std::vector<Offer> all(offers.size() / words);
+  for (std::size_t i = 0; i < offers.size(); ++i) all[i / words][i % words] = offers[i];
   return accept(all, grid);
 }
 
@@ -183,13 +183,13 @@ bool JointSum::advance() {
 }
 
 std::size_t JointSum::raw_bytes_to(int other) const {
-  const std::size_t contributed = brings(team_.rank()) ? elements_of(other) : 0;
+  const std::size_t contributed = contributes(team_.rank()) ? elements_of(other) : 0;
   const std::size_t result = is_reader(other) ? elements_of(team_.rank()) : 0;
   return (contributed + result) * element_size(type_);
 }
 
 std::size_t JointSum::raw_bytes_from(int other) const {
-  const std::size_t contributed = brings(other) ? elements_of(team_.rank()) : 0;
+  const std::size_t contributed = contributes(other) ? elements_of(team_.rank()) : 0;
   const std::size_t result = is_reader(team_.rank()) ? elements_of(other) : 0;
   return (contributed + result) * element_size(type_);
 }

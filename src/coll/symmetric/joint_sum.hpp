@@ -1,6 +1,6 @@
 // A sum of data on a host's devices, by kernels that wait for those of the other members
 // (gpu::CollectiveQueue::sum_jointly()): in quanta of szp what ReducedCall does in the place of
-// blocks, once its members have told each other the range of what they bring, and with it whether
+// blocks, once its members have exchanged the ranges of their contributions, and with them whether
 // all can; as it is what JointReduction does with what is long.
 //
 // Members make the same calls in one order. Kernels fill no device and none waits for long; what
@@ -29,12 +29,11 @@ class JointSum {
   /// What a member tells the others: whether it can, its device, the routes to its memory, and how
   /// many units of a part that has room for.
   static constexpr std::size_t words = offer_words;
-  using Told = Offer;
 
   /// Who gets results: all of them, all at one member, or each its own part.
   struct Goal {
     std::uint32_t readers;  ///< a bit for each member that gets all parts
-    int source = -1;  ///< of a broadcast, which has no part: the only one that brings anything
+    int source = -1;        ///< of a broadcast, which has no part: the only one that contributes
   };
   static Goal broadcast_of(int members, int root) {
     if (members > 31) return {0};
@@ -54,22 +53,23 @@ class JointSum {
            std::span<const std::int64_t> begins, Goal goal, std::optional<codec::Combine> as_it_is);
   ~JointSum();
 
-  /// Of data on `device`, both aligned as their type: all that this member brings, and where its
-  /// results go, all parts or its own; null where it gets none. They may be the same, but where
+  /// Of data on `device`, both aligned as their type: all that this member contributes, and where
+  /// its results go, all parts or its own; null where it gets none. They may be the same, but where
   /// each gets its own part. What it returns all members tell each other.
-  Told offer(int device, const std::byte* input, std::byte* results);
+  Offer offer(int device, const std::byte* input, std::byte* results);
 
-  /// Before it is accepted, of one with a grid: it finds the range of what this member brings.
+  /// Before it is accepted, of one with a grid: it finds the range of the contribution of this
+  /// member.
   void find_range() { finds_range_ = true; }
 
-  /// What all have told, by rank. The same for all. Where it is accepted it begins: each member's
-  /// contribution by that grid, or, without one, as it is.
-  Answer accept(std::span<const Told> told, const codec::Grid& grid);
+  /// `offers`: those of all, by rank. The same for all. Where it is accepted it begins: each
+  /// member's contribution by that grid, or, without one, as it is.
+  Answer accept(std::span<const Offer> offers, const codec::Grid& grid);
 
   /// The same of words one behind the other.
-  Answer accept_told(std::span<const std::uint64_t> told, const codec::Grid& grid);
+  Answer accept(std::span<const std::uint64_t> offers, const codec::Grid& grid);
 
-  /// In the place of accept(), by a member that does not know what all have told: its own kernel is
+  /// In the place of accept(), by a member that does not know the offers of all: its own kernel is
   /// not to be waited for.
   void fail();
 
@@ -103,7 +103,7 @@ class JointSum {
   }
   std::uint32_t units_wanted() const;
   bool is_reader(int member) const { return (goal_.readers >> member & 1) != 0; }
-  bool brings(int member) const { return goal_.source < 0 || member == goal_.source; }
+  bool contributes(int member) const { return goal_.source < 0 || member == goal_.source; }
   void give(bool again);
   void measure_link() const;
 

@@ -33,7 +33,7 @@ JointBroadcast::Offer JointBroadcast::offer() {
 }
 
 Answer JointBroadcast::accept(std::span<const std::uint64_t> told) {
-  return sum_->accept_told(told, {});
+  return sum_->accept(told, {});
 }
 
 bool JointBroadcast::advance() {

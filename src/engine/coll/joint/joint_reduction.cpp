@@ -99,7 +99,7 @@ bool JointReduction::is_there() {
 }
 
 Answer JointReduction::accept(std::span<const std::uint64_t> told) {
-  if (sum_) return sum_->accept_told(told, {});
+  if (sum_) return sum_->accept(told, {});
   const Answer answer = memory_.answer(told, words);
   if (answer != Answer::accepted) return answer;
   kernel_.begin(device_, told, words, giving());
