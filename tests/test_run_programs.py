@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -144,7 +145,12 @@ def test_a_program_that_cannot_be_started(family, tmp_path):
     script.write_text("#!/nowhere/interpreter\n")
     script.chmod(0o755)
     options = ["-n", "2", "--mpiexec", str(MPIS[family].mpiexec)]
-    done = run(family, "./script", options=options, cwd=tmp_path)
+    # MPICH's launcher, alone too, ends by SIGPIPE and says nothing where the programs have ended
+    # before it writes to them: once in some hundreds of such runs.
+    for _ in range(10):
+        done = run(family, "./script", options=options, cwd=tmp_path)
+        if done.status != 128 + signal.SIGPIPE:
+            break
     assert done.status == 127
     assert "./script" in done.output and "No such file" in done.output
     assert "mpress" not in done.output
