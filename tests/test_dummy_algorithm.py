@@ -16,7 +16,7 @@ import mpress
 
 DUMMY = ROOT / "tests" / "dummy_algorithm"
 PATCH = DUMMY / "three_files.patch"
-TOUCHED = ("src/CMakeLists.txt", "src/coll/algorithm.hpp", "src/engine/coll/makers.cpp")
+TOUCHED = ("src/CMakeLists.txt", "src/coll/algorithm.hpp", "src/mpi/collectives/makers.cpp")
 
 PROGRAM = """
 import numpy
@@ -39,7 +39,7 @@ def patched(tmp_path):
     tree = tmp_path / "tree"
     own = [
         (DUMMY / "dummy.cpp", "src/coll/algorithms"),
-        (DUMMY / "dummy_alltoall.hpp", "src/engine/coll/dummy"),
+        (DUMMY / "dummy_alltoall.hpp", "src/mpi/collectives/dummy"),
     ]
     copy_sources(tree, PATCH, own)
     return tree

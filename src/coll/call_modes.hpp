@@ -1,6 +1,6 @@
 // The modes of a team's collective calls: what members have agreed on at earlier calls, and go by
-// at later ones. engine/coll/route.hpp alone sets them, call by call, for the call whose turn it
-// is.
+// at later ones. mpi/collectives/route.hpp alone sets them, call by call, for the call whose turn
+// it is.
 #pragma once
 
 #include <algorithm>

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "coll/collectives.hpp"
-#include "engine/coll/collective.hpp"
-#include "engine/coll/neighbours/isomorphic_graph.hpp"
-#include "engine/coll/neighbours/neighbours.hpp"
-#include "engine/coll/operands.hpp"
-#include "engine/coll/staged_call.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "mpi/collectives/collective.hpp"
+#include "mpi/collectives/neighbours/isomorphic_graph.hpp"
+#include "mpi/collectives/neighbours/neighbours.hpp"
+#include "mpi/collectives/operands.hpp"
+#include "mpi/collectives/staged_call.hpp"
 #include "mpi/error_handlers.hpp"
 #include "mpi/job/blocking.hpp"
 #include "mpi/job/job.hpp"
@@ -59,7 +59,7 @@ struct Named;
 template <auto one, auto other>
 constexpr bool same = std::is_same_v<Named<one>, Named<other>>;
 
-/// What mpress may serve of the calls that a function of engine/coll/operands.hpp describes.
+/// What mpress may serve of the calls that a function of mpi/collectives/operands.hpp describes.
 template <auto describe>
 constexpr engine::Collective collective() {
   namespace collectives = engine::collectives;
@@ -168,8 +168,8 @@ bool has_begun(int code, MPI_Request request) {
   return code == MPI_SUCCESS && request != MPI_REQUEST_NULL;
 }
 
-/// What the entry points have in common: `describe` is the function of engine/coll/operands.hpp, A
-/// are the blocking call's parameters.
+/// What the entry points have in common: `describe` is the function of
+/// mpi/collectives/operands.hpp, A are the blocking call's parameters.
 template <typename Signature>
 struct Entries;
 template <typename... A>

@@ -10,9 +10,9 @@
 #include <string>
 #include <type_traits>
 
-#include "engine/coll/staged_call.hpp"
-#include "engine/coll/stand_in.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "mpi/collectives/staged_call.hpp"
+#include "mpi/collectives/stand_in.hpp"
 #include "mpi/job/blocking.hpp"
 #include "mpi/job/job.hpp"
 #include "preload/narrowing.hpp"

@@ -2,8 +2,8 @@
 // MPI_Comm_get_info. MPI_Comm_dup hands hints on by itself (mpi/objects/comm_info.cpp). Also those
 // that make keyvals, whose callbacks are not for mpress's own duplicates.
 
-#include "engine/coll/neighbours/isomorphic_graph.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/collectives/neighbours/isomorphic_graph.hpp"
 #include "mpi/job/blocking.hpp"
 #include "mpi/job/comm_calls.hpp"
 #include "mpi/job/job.hpp"

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <string>
 
-#include "engine/coll/algorithm_table.hpp"
 #include "message/protocol_table.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/collectives/algorithm_table.hpp"
 #include "mpi/job/blocking.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/comm_info.hpp"

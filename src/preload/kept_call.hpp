@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/coll/kept_call.hpp"
-#include "engine/coll/operands.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/collectives/kept_call.hpp"
+#include "mpi/collectives/operands.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "preload/rest_of_call.hpp"
 
@@ -46,9 +46,9 @@ class KeptArguments {
   std::deque<mpi::KeptType> types_;
 };
 
-/// `describe`: the function of engine/coll/operands.hpp; `call_mpi`: makes MPI's non-blocking or
-/// persistent call with the kept arguments; A: the blocking call's parameters, the last of which is
-/// the communicator.
+/// `describe`: the function of mpi/collectives/operands.hpp; `call_mpi`: makes MPI's non-blocking
+/// or persistent call with the kept arguments; A: the blocking call's parameters, the last of which
+/// is the communicator.
 template <auto describe, auto call_mpi, typename... A>
 class Kept final : public engine::KeptCall {
  public:

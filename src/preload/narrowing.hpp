@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "engine/coll/staged_call.hpp"
+#include "mpi/collectives/staged_call.hpp"
 
 namespace mpress::preload {
 

@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/coll/blocks/long_pairs.hpp"
-#include "engine/coll/operands.hpp"
+#include "mpi/collectives/blocks/long_pairs.hpp"
+#include "mpi/collectives/operands.hpp"
 
 namespace mpress::preload {
 

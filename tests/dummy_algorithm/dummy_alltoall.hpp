@@ -4,8 +4,8 @@
 
 #include "coll/blocks/served.hpp"
 #include "coll/collective_operation.hpp"
-#include "engine/coll/operands.hpp"
 #include "mpi/calls/buffer_calls.hpp"
+#include "mpi/collectives/operands.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/peek.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "api/entries.hpp"
-#include "engine/coll/neighbours/cartesian_grid.hpp"
+#include "mpi/collectives/neighbours/cartesian_grid.hpp"
 
 namespace mpress::api {
 

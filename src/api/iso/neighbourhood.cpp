@@ -13,8 +13,8 @@
 
 #include "api/entries.hpp"
 #include "config/config.hpp"
-#include "engine/coll/neighbours/hints.hpp"
-#include "engine/coll/neighbours/neighbours.hpp"
+#include "mpi/collectives/neighbours/hints.hpp"
+#include "mpi/collectives/neighbours/neighbours.hpp"
 #include "mpi/job/blocking.hpp"
 #include "mpi/job/comm_calls.hpp"
 #include "mpi/objects/comm_info.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/iso/cartesian.hpp"
-#include "engine/coll/neighbours/plans.hpp"
+#include "mpi/collectives/neighbours/plans.hpp"
 #include "schedule/neighbourhoods/neighbourhood.hpp"
 
 namespace mpress::api {

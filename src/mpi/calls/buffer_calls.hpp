@@ -10,7 +10,7 @@ namespace mpress::mpi {
 // clang-format off: tables. N is the type of a count, D of a displacement: int, or MPI_Count and
 // MPI_Aint. P is that of a position in external32 data: MPI_Aint or MPI_Count.
 
-// Collective calls: X(blocking, non-blocking, what it reads and writes (engine/coll/operands.hpp),
+// Collective calls: X(blocking, non-blocking, what it reads and writes (mpi/collectives/operands.hpp),
 // parameters). Each is persistent too, as NAME_init.
 #define MPRESS_COLLECTIVES(X)                                                                     \
   X(Bcast, Ibcast, bcast, void*, N, MPI_Datatype, int, MPI_Comm)                                  \

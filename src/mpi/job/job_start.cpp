@@ -16,10 +16,10 @@
 
 #include "core/learning/probe.hpp"
 #include "core/learning/tuning.hpp"
-#include "engine/coll/methods.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/calls/fortran_calls.hpp"
+#include "mpi/collectives/methods.hpp"
 #include "mpi/gpu_aware.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/job/presence.hpp"

@@ -1,0 +1,64 @@
+// The blocks of messages that carry several: each is encoded once, by its origin, travels as a
+// frame (wire/frame.hpp) or as it is, and is decoded once, where it belongs.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "coll/team.hpp"
+#include "mpi/collectives/blocks/blocks.hpp"
+#include "mpi/collectives/route.hpp"
+#include "mpi/messages/send.hpp"
+#include "pipeline/opaque_block.hpp"
+#include "trace/record.hpp"
+
+namespace mpress::engine {
+
+/// Raises nothing. One thread at a time calls it.
+class Frames {
+ public:
+  /// `coding`: null, or what the call itself asks for; outlives it.
+  Frames(Job& job, const Collective& call, trace::Called called, const Team& team,
+         const Coding* coding)
+      : job_(job), call_(call), called_(called), team_(team), coding_(coding) {}
+
+  /// Forgets what has been encoded.
+  void restart();
+
+  /// The frame of a block of this process's, which `number` tells from the others, on its way to a
+  /// member; empty: it goes as it is. Waits for a device that has to encode. The same at each time
+  /// until restart().
+  std::span<const std::byte> frame(std::uint32_t number, const Part& part, int to);
+
+  /// Decodes one that came from a member. Waits for a device that has to.
+  int decode(std::span<const std::byte> frame, int from, const Part& part);
+
+  /// The codec of what has been encoded, for the statistics.
+  Codec codec() const { return codec_; }
+  /// Of what this process has encoded or decoded, as Outcome::bound has it.
+  double bound() const { return bound_; }
+  /// An error code of MPI's of what could not be encoded.
+  int code() const { return code_; }
+
+ private:
+  struct Encoded {
+    std::shared_ptr<OpaqueBlock> opaque;
+    std::span<const std::byte> frame;
+  };
+  std::span<const std::byte> encode(Encoded& encoded, const Part& part, int to);
+
+  Job& job_;
+  const Collective& call_;
+  const trace::Called called_;
+  const Team& team_;
+  const Coding* const coding_;
+  std::map<std::uint32_t, Encoded> encoded_;
+  Codec codec_ = Codec::none;
+  double bound_ = 0;
+  int code_ = MPI_SUCCESS;
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,173 @@
+#include "mpi/collectives/neighbours/packed_sums.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "mpi/job/job.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+
+using schedule::Transfer;
+
+PackedSums::PackedSums(Job& job, trace::Called called, Team& team, std::uint32_t tag,
+                       const Exchange& exchange, const schedule::SumSchedule& schedule, Fold& fold)
+    : job_(job),
+      tag_(team, tag),
+      exchange_(exchange),
+      schedule_(schedule),
+      fold_(fold),
+      places_(schedule.transfers.blocks.size()),
+      messages_(job, called, team, tag_.of_blocks()) {
+  for (const Transfer& transfer : schedule.transfers.receives) {
+    for (std::size_t i = 0; i < transfer.count; ++i) {
+      places_[transfer.first + i] = received_moves_++;
+    }
+  }
+  for (const Transfer& transfer : schedule.transfers.sends) {
+    for (std::size_t i = 0; i < transfer.count; ++i) places_[transfer.first + i] = sent_moves_++;
+  }
+  const std::size_t vectors = schedule.states + received_moves_ + sent_moves_ + 1;
+  memory_ = job.pool.take(std::max<std::size_t>(vectors * fold.bytes(), 1));
+  if (!memory_) mpi::fatal("no memory for the partial results of a reduction");
+}
+
+void PackedSums::start() { begin(); }
+
+/// Unless another call has its tag.
+bool PackedSums::begin() {
+  if (!tag_.take()) return false;
+  is_under_way_ = true;
+  round_ = 0;
+  taken_in_ = next_send_ = 0;
+  const auto& receives = schedule_.transfers.receives;
+  is_there_.assign(schedule_.states, 0);
+  messages_.start(receives.size(), schedule_.transfers.sends.size());
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    const std::size_t bytes = receives[i].count * fold_.bytes();
+    std::byte* const to = of_receives() + places_[receives[i].first] * fold_.bytes();
+    messages_.receive(i, {to, static_cast<MPI_Count>(bytes), MPI_BYTE, bytes}, receives[i].peer);
+  }
+  enter_own();
+  merge(-1);
+  proceed();
+  return true;
+}
+
+void PackedSums::enter(const void* from, std::uint32_t number, int times) {
+  for (int i = 0; i < times; ++i) {
+    if (is_there_[number]) {
+      messages_.note(fold_.combine(from, state(number)));
+    } else {
+      std::memcpy(state(number), from, fold_.bytes());
+      is_there_[number] = 1;
+    }
+  }
+}
+
+void PackedSums::enter_own() {
+  const Part* before = nullptr;
+  std::byte* const own = of_sends() + sent_moves_ * fold_.bytes();
+  for (const schedule::SumSchedule::Entry& entry : schedule_.entries) {
+    const Part& part = exchange_.to(entry.neighbour);
+    if (part.bytes == 0) continue;
+    if (&part != before) {
+      messages_.note(
+          copy_part(job_, part, {own, fold_.packed_count(), fold_.packed_type(), fold_.bytes()}));
+    }
+    before = &part;
+    enter(own, entry.state, entry.times);
+  }
+}
+
+void PackedSums::merge(int round) {
+  for (const schedule::SumSchedule::Merge& merge : schedule_.merges) {
+    if (merge.round == round && is_there_[merge.from]) enter(state(merge.from), merge.into);
+  }
+}
+
+/// How many receives belong to rounds up to the one that is under way.
+std::size_t PackedSums::needed() const {
+  const auto& receives = schedule_.transfers.receives;
+  std::size_t most = taken_in_;
+  while (most < receives.size() && receives[most].round <= round_) ++most;
+  return most;
+}
+
+void PackedSums::take_in(const Transfer& transfer) {
+  for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
+    const std::byte* const from = of_receives() + places_[i] * fold_.bytes();
+    for (const std::uint32_t into : schedule_.into[schedule_.transfers.blocks[i]]) {
+      enter(from, into);
+    }
+  }
+}
+
+void PackedSums::send_round() {
+  const auto& sends = schedule_.transfers.sends;
+  for (; next_send_ < sends.size() && sends[next_send_].round == round_; ++next_send_) {
+    const Transfer& transfer = sends[next_send_];
+    std::byte* const begin = of_sends() + places_[transfer.first] * fold_.bytes();
+    for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
+      const std::uint32_t from = schedule_.state_of[schedule_.transfers.blocks[i]];
+      std::memcpy(of_sends() + places_[i] * fold_.bytes(), state(from), fold_.bytes());
+    }
+    const std::size_t bytes = transfer.count * fold_.bytes();
+    if (bytes == 0) continue;
+    if (code() == MPI_SUCCESS) {
+      messages_.send(next_send_, {begin, static_cast<MPI_Count>(bytes), MPI_BYTE, bytes},
+                     transfer.peer);
+    } else {
+      messages_.send_nothing(next_send_, transfer.peer);
+    }
+  }
+}
+
+/// Are all rounds over, but for what MPI has still to send?
+bool PackedSums::proceed() {
+  const auto& receives = schedule_.transfers.receives;
+  for (; round_ < schedule_.transfers.rounds; ++round_) {
+    send_round();
+    const std::size_t most = needed();
+    if (!messages_.have_come(most)) return false;
+    for (; taken_in_ < most; ++taken_in_) {
+      if (code() == MPI_SUCCESS) take_in(receives[taken_in_]);
+    }
+    merge(round_);
+  }
+  return true;
+}
+
+bool PackedSums::advance() {
+  if (!is_under_way_ && !begin()) return false;
+  if (!proceed() || !messages_.are_sent()) return false;
+  deliver();
+  is_under_way_ = false;
+  tag_.give();
+  return true;
+}
+
+void PackedSums::deliver() {
+  const auto count = [&](trace::Direction direction, const std::vector<Transfer>& transfers) {
+    for (const Transfer& one : transfers) {
+      const std::size_t bytes = one.count * fold_.bytes();
+      messages_.count(direction, one.peer, bytes, bytes);
+    }
+  };
+  count(trace::Direction::send, schedule_.transfers.sends);
+  count(trace::Direction::receive, schedule_.transfers.receives);
+  if (code() != MPI_SUCCESS || !schedule_.has_result || fold_.bytes() == 0) return;
+  messages_.note(copy_part(job_,
+                           {state(0), fold_.packed_count(), fold_.packed_type(), fold_.bytes()},
+                           exchange_.sum->result));
+}
+
+bool PackedSums::wait() {
+  if (!is_under_way_) return false;
+  if (round_ < schedule_.transfers.rounds) {
+    return messages_.wait_for(needed());
+  }
+  return messages_.wait_until_sent();
+}
+
+}  // namespace mpress::engine
