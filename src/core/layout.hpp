@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "codec/element.hpp"
 #include "core/status.hpp"
@@ -35,6 +36,12 @@ struct Layout {
   virtual std::shared_ptr<const gpu::Runs> runs_of(std::int64_t count, std::size_t bytes) const = 0;
   std::shared_ptr<const gpu::Runs> runs_of(std::int64_t count) const {
     return runs_of(count, SIZE_MAX);
+  }
+
+  /// The same where they are regular (gpu/runs.hpp); else null.
+  virtual std::shared_ptr<const gpu::Runs> regular_runs_of(std::int64_t count) const {
+    auto runs = runs_of(count);
+    return runs->are_regular() ? std::move(runs) : nullptr;
   }
 
   /// Copies the data of `count` items at `from`, `bytes` bytes, without gaps to `to` in memory of

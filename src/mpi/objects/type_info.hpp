@@ -37,6 +37,7 @@ struct TypeInfo : engine::Layout {
 
   using Layout::runs_of;
   std::shared_ptr<const gpu::Runs> runs_of(std::int64_t count, std::size_t bytes) const override;
+  std::shared_ptr<const gpu::Runs> regular_runs_of(std::int64_t count) const override;
   bool pack(const void* from, std::int64_t count, bool is_readable, std::byte* to,
             std::size_t bytes) const override;
   /// They are found once a type, which may have more runs than a message should cost.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <mutex>
 
+#include "core/regular_copy.hpp"
 #include "mpi/calls/counted.hpp"
 #include "mpi/objects/construction.hpp"
 #include "mpi/objects/relayout.hpp"
@@ -219,77 +219,12 @@ std::shared_ptr<const gpu::Runs> TypeInfo::runs_of(std::int64_t count, std::size
   return found;
 }
 
-namespace {
-
-/// Regular runs, one after the other.
-class Walk {
- public:
-  explicit Walk(const Items& items) : at_(static_cast<std::byte*>(items.data)) {
-    if (!items.type || items.type->contiguous || items.count <= 0) {
-      left_ = (items.type ? items.type->size : 1) * static_cast<std::size_t>(items.count);
-      return;
-    }
-    TypeInfo::KnownRuns& known = *items.type->runs;
-    is_known_ = !known.are_irregular.load(std::memory_order_relaxed);
-    if (!is_known_) return;
-    const auto runs = items.type->runs_of(items.count);
-    is_known_ = runs->are_regular();
-    if (!is_known_) {
-      known.are_irregular.store(true, std::memory_order_relaxed);
-      return;
-    }
-    runs_ = runs->regular();
-    row_ = at_ = at_ + runs_.first;
-    left_ = runs_.bytes;
-  }
-
-  bool is_known() const { return is_known_; }
-  std::byte* at() const { return at_; }
-  std::size_t left() const { return left_; }
-
-  void advance(std::size_t bytes) {
-    left_ -= bytes;
-    at_ += bytes;
-    if (left_ > 0 || ++number_ >= runs_.count) return;
-    if (number_ % runs_.inner == 0) {
-      row_ += runs_.outer;
-      run_ = 0;
-    } else {
-      ++run_;
-    }
-    at_ = row_ + run_ * runs_.stride;
-    left_ = runs_.bytes;
-  }
-
- private:
-  bool is_known_ = true;
-  gpu::RegularRuns runs_;
-  std::byte* at_;
-  std::byte* row_ = nullptr;
-  std::int64_t run_ = 0;      ///< of its row
-  std::uint32_t number_ = 0;  ///< of all
-  std::size_t left_ = 0;      ///< of the run
-};
-
-}  // namespace
-
-bool copy_regular(const Items& from, const Items& to) {
-  Walk source(from), target(to);
-  if (!source.is_known() || !target.is_known()) return false;
-  for (std::size_t bytes = std::min(source.left(), target.left()); bytes > 0;
-       bytes = std::min(source.left(), target.left())) {
-    // Of the lengths that edges of arrays have, the compiler makes no calls.
-    switch (bytes) {
-      case 4: std::memcpy(target.at(), source.at(), 4); break;
-      case 8: std::memcpy(target.at(), source.at(), 8); break;
-      case 16: std::memcpy(target.at(), source.at(), 16); break;
-      case 32: std::memcpy(target.at(), source.at(), 32); break;
-      default: std::memcpy(target.at(), source.at(), bytes);
-    }
-    source.advance(bytes);
-    target.advance(bytes);
-  }
-  return true;
+std::shared_ptr<const gpu::Runs> TypeInfo::regular_runs_of(std::int64_t count) const {
+  if (runs->are_irregular.load(std::memory_order_relaxed)) return nullptr;
+  auto found = runs_of(count);
+  if (found->are_regular()) return found;
+  runs->are_irregular.store(true, std::memory_order_relaxed);
+  return nullptr;
 }
 
 const RunList& TypeInfo::first_runs() const {
@@ -304,8 +239,8 @@ const RunList& TypeInfo::first_runs() const {
 bool TypeInfo::pack(const void* from, std::int64_t count, bool is_readable, std::byte* to,
                     std::size_t bytes) const {
   if (is_readable) {
-    const Items data{const_cast<void*>(from), this, count};
-    if (copy_regular(data, {to, nullptr, static_cast<MPI_Count>(bytes)})) return true;
+    const engine::ItemSpan data{const_cast<void*>(from), this, count};
+    if (copy_regular(data, {to, nullptr, static_cast<std::int64_t>(bytes)})) return true;
   }
   if (from == MPI_BOTTOM) {
     const auto packed = static_cast<MPI_Count>(bytes / packed_unit());
@@ -317,7 +252,8 @@ bool TypeInfo::pack(const void* from, std::int64_t count, bool is_readable, std:
 
 Status TypeInfo::unpack(const std::byte* packed, std::size_t bytes, void* buffer,
                         std::int64_t count, bool is_readable) const {
-  const Items bare{const_cast<std::byte*>(packed), nullptr, static_cast<MPI_Count>(bytes)};
+  const engine::ItemSpan bare{const_cast<std::byte*>(packed), nullptr,
+                              static_cast<std::int64_t>(bytes)};
   if (is_readable && bytes > 0 && copy_regular(bare, {buffer, this, count})) return Status::ok;
   const TypedCount from{static_cast<MPI_Count>(bytes / packed_unit()), packed_type()};
   const int code = relayout(packed, from, buffer, contiguous ? from : TypedCount{count, handle});

@@ -3,10 +3,7 @@
 
 #include <cstddef>
 
-#include "coll/blocks/block_map.hpp"
-#include "core/devices.hpp"
-#include "gpu/gpu.hpp"
-#include "memory/buffer_pool.hpp"
+#include "coll/blocks/block_list.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/collectives/operands.hpp"
 #include "mpi/collectives/route.hpp"
@@ -38,42 +35,9 @@ BlockData data_of(const Part& part);
 /// Copies within this process, where both have the same signature. Returns an MPI error code.
 int copy_part(Job& job, const Part& from, const Part& to);
 
-/// Raises nothing.
-class OperandBlocks final : public BlockMap {
- public:
-  /// `operands` outlives it. `segments`: of a broadcast.
-  OperandBlocks(Job& job, schedule::Op op, const Operands& operands, int rank, int ranks,
-                int segments);
-
-  /// Before any block is asked for: brings what cannot be cut where it lies to memory of its own.
-  Status open();
-
-  /// Once a call, at any time after that: begins to copy what this rank has for itself. What others
-  /// wait for had better be under way by then.
-  void start_own_copy();
-  /// After that. Never waits; has it ended?
-  bool is_own_copied();
-
-  BlockData outgoing(schedule::Block block) const override;
-  BlockData incoming(schedule::Block block) const override;
-
-  /// When all blocks have come, and the own copy has ended.
-  Status close(bool is_for_root_too = false);
-
- private:
-  Status open_segments();
-  BlockData segment(schedule::Block block) const;
-
-  Job& job_;
-  const Operands& operands_;
-  const int rank_;
-  Part whole_;                                ///< of a broadcast, the program's
-  Part cut_;                                  ///< the same, without gaps
-  std::shared_ptr<const Layout> cut_layout_;  ///< of that
-  memory::Buffer packed_;                     ///< where that lies if the program's has gaps
-  QueueLease own_queue_;                      ///< while a device copies what is the rank's own
-  gpu::Event own_copy_ = 0;
-  Status own_status_;
-};
+/// The blocks that a call's operands name: those that this rank sends, and those that it receives.
+/// `operands` outlives them.
+BlockList sent_blocks(const Operands& operands);
+BlockList received_blocks(const Operands& operands);
 
 }  // namespace mpress::engine

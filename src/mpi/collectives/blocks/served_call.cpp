@@ -17,7 +17,8 @@ ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operand
       served_(served),
       tag_(team, served.tag),
       pairs_(pairs),
-      blocks_(job, schedule_op(call), operands, team.rank(), team.size(), served.method.segments),
+      blocks_(job, {schedule_op(call), team.size(), operands.root, served.method.segments},
+              team.rank(), sent_blocks(operands), received_blocks(operands)),
       coding_(coding_of(job, operands, team, served.encodes)) {}
 
 /// Of a call that asks for something itself, or of which it is decided that it `encodes`.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "coll/blocks/call_blocks.hpp"
 #include "coll/blocks/runner.hpp"
 #include "coll/call_tag.hpp"
 #include "coll/collective_operation.hpp"
@@ -49,7 +50,7 @@ class ServedCall final : public CollectiveOperation {
   const Served served_;
   CallTag tag_;
   const LongPairs* const pairs_;
-  OperandBlocks blocks_;
+  CallBlocks blocks_;
   const std::optional<Coding> coding_;  ///< of a call that says so itself
   std::optional<schedule::Schedule> schedule_;
   std::unique_ptr<Envelopes> envelopes_;  ///< while it is under way, as

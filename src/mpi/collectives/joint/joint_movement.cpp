@@ -67,7 +67,8 @@ JointMovement::JointMovement(Job& job, const Collective& call, const Operands& o
                          ? least_long(job)
                          : SIZE_MAX),
       op_(schedule_op(call)),
-      blocks_(job, op_, operands, team.rank(), team.size(), 1),
+      blocks_(job, {op_, team.size(), operands.root, 1}, team.rank(), sent_blocks(operands),
+              received_blocks(operands)),
       kernel_(job, memory_) {}
 
 BlockData JointMovement::outgoing(int to) const {

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "coll/blocks/call_blocks.hpp"
 #include "coll/symmetric/joint_kernel.hpp"
 #include "core/devices.hpp"
 #include "mpi/collectives/blocks/blocks.hpp"
@@ -60,7 +61,7 @@ class JointMovement final : public JointCall {
   JointMemory& memory_;
   const std::size_t least_encoded_;  ///< bytes of a block that this member may encode
   const schedule::Op op_;
-  OperandBlocks blocks_;
+  CallBlocks blocks_;
   std::vector<gpu::JointMove::Outgoing> sends_;     ///< by member
   std::vector<gpu::JointMove::Incoming> receives_;  ///< the same
   std::vector<std::uint64_t> rooms_;                ///< the same
