@@ -126,7 +126,10 @@ void file(Job& job, MPI_Request request, std::shared_ptr<ReceiveRequest> entry) 
 }
 
 int ExchangeRequest::send(Outgoing outgoing, int tag) {
-  return start_send(job_, std::move(outgoing), mpi::counted::Isend, tag, &header_, &started_);
+  const int code =
+      start_send(job_, std::move(outgoing), mpi::counted::Isend, tag, &header_, &started_);
+  is_sending_.store(started_.operation || header_ != MPI_REQUEST_NULL, std::memory_order_release);
+  return code;
 }
 
 void ExchangeRequest::complete_send_alone() {
@@ -143,20 +146,19 @@ bool ExchangeRequest::advance() {
 }
 
 bool ExchangeRequest::advance_send() {
+  if (!has_send()) return true;
   if (started_.operation) {
     if (!started_.operation->advance()) return false;
     sent_ = started_.operation->ending();
-    started_.operation.reset();
+  } else {
+    int sent = 0;
+    bool is_raised = false;
+    const int code = mpi::test(&header_, &sent, MPI_STATUS_IGNORE, &is_raised);
+    if (code == MPI_SUCCESS && sent == 0) return false;
+    if (code != MPI_SUCCESS) sent_ = {code, is_raised ? nullptr : receive.comm()};
   }
-  if (header_ == MPI_REQUEST_NULL) return true;
-  int sent = 0;
-  bool is_raised = false;
-  const int code = mpi::test(&header_, &sent, MPI_STATUS_IGNORE, &is_raised);
-  if (code != MPI_SUCCESS) {
-    header_ = MPI_REQUEST_NULL;
-    sent_ = {code, is_raised ? nullptr : receive.comm()};
-  }
-  return header_ == MPI_REQUEST_NULL;
+  is_sending_.store(false, std::memory_order_release);
+  return true;
 }
 
 Ending ExchangeRequest::finish(Job& job, MPI_Status& status) {

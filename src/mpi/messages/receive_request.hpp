@@ -122,31 +122,34 @@ class ExchangeRequest final : public ReceiveRequest {
 
   /// Starts the sending half. Raises; there is nothing to complete where has_send() says no then.
   int send(Outgoing outgoing, int tag);
-  bool has_send() const { return started_.operation || header_ != MPI_REQUEST_NULL; }
+  bool has_send() const { return is_sending_.load(std::memory_order_acquire); }
 
   /// The receiving half could not begin: the other is completed all the same, by nobody's request.
   void complete_send_alone();
 
   bool advance() override;
   bool needs_host() const override {
-    return ReceiveRequest::needs_host() || (started_.operation && started_.operation->needs_host());
+    return ReceiveRequest::needs_host() || (has_operation() && started_.operation->needs_host());
   }
   bool may_be_late(const Job& job) const override {
     return has_send() || ReceiveRequest::may_be_late(job);
   }
   bool only_mpress_completes() const override { return has_send() || is_open_; }
   bool is_offered() const override {
-    return started_.operation && started_.operation->is_offered();
+    return has_operation() && started_.operation->is_offered();
   }
   void await(bool alone) override {
-    if (started_.operation) started_.operation->await(alone);
+    if (has_operation()) started_.operation->await(alone);
   }
   Ending finish(Job& job, MPI_Status& status) override;
 
  private:
+  bool has_operation() const { return has_send() && started_.operation; }
   bool advance_send();
 
-  Started started_;
+  /// Until the sending half is over, which one thread finds while others look.
+  std::atomic<bool> is_sending_{false};
+  Started started_;                        ///< stays as it is
   MPI_Request header_ = MPI_REQUEST_NULL;  ///< of a send without an operation
   Ending sent_;
 };
