@@ -6,6 +6,7 @@
 // member's own, and has no place here.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,8 +18,14 @@
 #include "config/config.hpp"
 #include "link/list.hpp"
 #include "trace/record.hpp"
+#include "wire/frame.hpp"
 
 namespace mpress::engine {
+
+/// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.
+inline std::size_t least_long(const Config& config) {
+  return std::max(wire::min_frame_bytes, config.threshold);
+}
 
 /// A collective call, as its name tells.
 struct Collective {

@@ -36,12 +36,15 @@ struct PlainLayout final : Layout {
   Status fetch(const void*, std::byte*, std::size_t) const override { return Status::copy_failed; }
 };
 
+const PlainLayout of_bytes(std::nullopt), of_f32(ElementType::f32), of_f64(ElementType::f64);
+
+// Without a count of owners, which each copy would change.
+const std::shared_ptr<const Layout> none;
+const std::shared_ptr<const Layout> bytes(none, &of_bytes), f32(none, &of_f32), f64(none, &of_f64);
+
 }  // namespace
 
 const std::shared_ptr<const Layout>& plain_layout(std::optional<ElementType> type) {
-  static const std::shared_ptr<const Layout> bytes = std::make_shared<PlainLayout>(std::nullopt);
-  static const std::shared_ptr<const Layout> f32 = std::make_shared<PlainLayout>(ElementType::f32);
-  static const std::shared_ptr<const Layout> f64 = std::make_shared<PlainLayout>(ElementType::f64);
   return !type ? bytes : *type == ElementType::f32 ? f32 : f64;
 }
 

@@ -17,6 +17,7 @@
 #include "message/header_forecast.hpp"
 #include "message/in_place.hpp"
 #include "message/location_sample.hpp"
+#include "policy/agreed_costs.hpp"
 #include "policy/costs.hpp"
 #include "wire/frame.hpp"
 
@@ -29,6 +30,8 @@ struct Messaging : Runtime {
   Timings timings{*this};
   /// Bytes that ranks of this host have on their way by its memory, of blocks that go in windows.
   std::size_t host_window = 0;
+
+  policy::AgreedCosts agreed_costs;  ///< of collective calls, once all ranks agreed on them
 
   bool raw_is_mpis = false;         ///< MPI gets all that is not encoded, in memory of devices, too
   bool gets_device_chunks = false;  ///< some rank's MPI takes memory of devices
@@ -62,6 +65,9 @@ struct Messaging : Runtime {
     return std::max(wire::min_frame_bytes,
                     std::min(least_framed_bytes, hint_bounds.least_threshold()));
   }
+
+  /// May the data of messages follow their headers, as far as this process has seen?
+  bool expects_data() const { return links.are_used() || progress.is_threaded(); }
 
   /// Host memory that `device` reaches, or any, where it is the host.
   memory::Buffer take_on_host(int device, std::size_t bytes) {

@@ -12,6 +12,8 @@
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "mpi/peek.hpp"
+#include "trace/message.hpp"
+#include "wire/frame.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -31,6 +33,31 @@ Items items_of(const BlockData& data, MPI_Datatype type) {
   if (layout.element) return {mpi::type_of(*layout.element), layout.packed_unit()};
   return layout.contiguous ? Items{type, layout.size} : Items{MPI_PACKED, 1};
 }
+
+/// Memory of messages that are over, of one thread: short ones take less time than malloc() does.
+class Cells {
+ public:
+  static constexpr std::size_t bytes = 160;
+
+  Cells() = default;
+  Cells(const Cells&) = delete;
+  Cells& operator=(const Cells&) = delete;
+  ~Cells() {
+    while (count_ > 0) ::operator delete(free_[--count_]);
+  }
+
+  void* take() { return count_ > 0 ? free_[--count_] : ::operator new(bytes); }
+  void give(void* cell) {
+    if (count_ == free_.size()) return ::operator delete(cell);
+    free_[count_++] = cell;
+  }
+
+ private:
+  std::array<void*, 64> free_;
+  std::size_t count_ = 0;
+};
+
+thread_local Cells cells;
 
 /// One that could not be started.
 class Refused final : public Envelope {
@@ -59,9 +86,19 @@ class MpiEnvelopes::Matched : public Envelope {
  public:
   explicit Matched(MpiEnvelopes& all) : all_(all) {}
 
+  static void* operator new(std::size_t bytes) {
+    return bytes <= Cells::bytes ? cells.take() : ::operator new(bytes);
+  }
+  static void operator delete(void* memory, std::size_t bytes) {
+    bytes <= Cells::bytes ? cells.give(memory) : ::operator delete(memory);
+  }
+
   Status status() const override { return status_; }
   bool can_be_waited_for() const override { return !is_complete_; }
   bool has_begun() const override { return is_complete_; }
+  std::size_t received_bytes() const override {
+    return static_cast<std::size_t>(mpi::counted::bytes_of(of_mpi_));
+  }
 
   void withdraw() override {
     if (request == MPI_REQUEST_NULL) return;
@@ -108,9 +145,9 @@ class MpiEnvelopes::Discarded final : public Matched {
 
   bool advance() override {
     if (!is_matched()) return false;
-    const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(of_mpi_));
     if (status().is_ok()) {
-      discard(all_.job_, std::span(header_).first(bytes), all_.team_.world_rank(from_));
+      const auto header = std::span(header_).first(received_bytes());
+      discard(all_.job_, header, all_.team_.world_rank(from_));
     }
     note(Status::no_memory);
     return true;
@@ -120,6 +157,18 @@ class MpiEnvelopes::Discarded final : public Matched {
 
  private:
   const int from_;
+};
+
+/// Bytes, whatever they mean to who receives them.
+class MpiEnvelopes::ReceivedBytes final : public Matched {
+ public:
+  using Matched::Matched;
+
+  bool advance() override {
+    if (!is_matched()) return false;
+    if (status().is_ok() && received_bytes() == 0) note(Status::device_failed);  // of its sender
+    return true;
+  }
 };
 
 /// What comes may be a frame, or a header, where `watched` is set.
@@ -147,7 +196,7 @@ class MpiEnvelopes::Received final : public Matched {
     }
     if (watched_) note(status_of(watched_->finish(all_.job_, of_mpi_).code));
     // Its sender could not send it.
-    if (mpi::counted::bytes_of(of_mpi_) == 0) note(Status::device_failed);
+    if (received_bytes() == 0) note(Status::device_failed);
     return true;
   }
 
@@ -155,17 +204,79 @@ class MpiEnvelopes::Received final : public Matched {
   const std::shared_ptr<ReceiveRequest> watched_;
 };
 
-class MpiEnvelopes::Sent final : public Matched {
+/// What comes is looked at once it is there.
+class MpiEnvelopes::LikelyRaw final : public Matched {
  public:
-  Sent(MpiEnvelopes& all, memory::Buffer frame) : Matched(all), frame_(std::move(frame)) {}
+  LikelyRaw(MpiEnvelopes& all, const BlockData& place, int from, const Receiving& how)
+      : Matched(all), place_(place), from_(from), called_(how.called), outcome_(how.outcome) {}
+
+  bool has_come() const override { return has_begun() && !(incoming() && !incoming()->has_come()); }
+  bool needs_host() const override { return incoming() && incoming()->needs_host(); }
+
+  bool advance() override {
+    if (framed_) return end_framed();
+    if (!is_matched()) return false;
+    if (!status().is_ok()) return true;
+    const std::size_t bytes = received_bytes();
+    if (bytes == 0) {
+      note(Status::device_failed);  // its sender could not send it
+    } else if (is_frame(bytes)) {
+      return begin_framed(bytes);
+    } else {
+      const trace::Key key{trace::Direction::receive, called_, all_.team_.world_rank(from_)};
+      trace::add_message(all_.job_.record.row(key), bytes, bytes);
+    }
+    return true;
+  }
+
+ private:
+  const Incoming* incoming() const { return framed_ ? framed_->core().incoming() : nullptr; }
+
+  bool is_frame(std::size_t bytes) const {
+    wire::Header header;
+    return wire::is_frame_size(bytes) && place_.layout->contiguous &&
+           wire::read_header(static_cast<const std::byte*>(place_.data), bytes, all_.job_.nonce,
+                             header) != wire::Parse::raw;
+  }
+
+  bool begin_framed(std::size_t bytes) {
+    const auto [count, type] = typed(place_);
+    framed_ = std::make_unique<MpiReceive>(all_.job_);
+    framed_->describe(called_, {place_.data, count, type, all_.comm_, outcome_});
+    const auto* const data = static_cast<const std::byte*>(place_.data);
+    if (!framed_->collects(data, bytes, from_)) framed_->settle(data, bytes, of_mpi_);
+    return end_framed();
+  }
+
+  bool end_framed() {
+    if (incoming() && !framed_->core().advance()) return false;
+    note(status_of(framed_->deliver(of_mpi_)));
+    return true;
+  }
+
+  const BlockData& place_;
+  const int from_;
+  const trace::Called called_;
+  Outcome* const outcome_;
+  std::unique_ptr<MpiReceive> framed_;  ///< what came encoded, or whose data follows
+};
+
+class MpiEnvelopes::Sent : public Matched {
+ public:
+  using Matched::Matched;
 
   bool advance() override { return is_matched(); }
   void withdraw() override {
     if (request != MPI_REQUEST_NULL) mpi::calls().Wait(&request, MPI_STATUS_IGNORE);
   }
+};
+
+class MpiEnvelopes::SentFrame final : public Sent {
+ public:
+  SentFrame(MpiEnvelopes& all, memory::Buffer frame) : Sent(all), frame_(std::move(frame)) {}
 
  private:
-  const memory::Buffer frame_;  ///< what MPI reads, where that is not the program's
+  const memory::Buffer frame_;  ///< what MPI reads
 };
 
 /// A message whose beginnings go to MPI, while its data travel apart.
@@ -207,6 +318,18 @@ std::unique_ptr<Envelope> MpiEnvelopes::receive(const BlockData& place, int from
     return started(std::move(message), code);
   }
   const auto [count, type] = typed(place);
+  if (how.content == Content::likely_raw_block) {
+    auto message = std::make_unique<LikelyRaw>(*this, place, from, how);
+    const int code =
+        mpi::counted::Irecv(place.data, count, type, from, tag_, comm_, &message->request);
+    return started(std::move(message), code);
+  }
+  if (how.content == Content::bytes) {
+    auto message = std::make_unique<ReceivedBytes>(*this);
+    const int code =
+        mpi::counted::Irecv(place.data, count, type, from, tag_, comm_, &message->request);
+    return started(std::move(message), code);
+  }
   const ReceiveArguments arguments{place.data, count, type, comm_, how.outcome};
   ReceiveArguments posted = arguments;
   std::shared_ptr<ReceiveRequest> watched;
@@ -228,20 +351,25 @@ std::unique_ptr<Envelope> MpiEnvelopes::receive(const BlockData& place, int from
   return started(std::move(message), code);
 }
 
-std::unique_ptr<Envelope> MpiEnvelopes::send(const BlockData& data, Prepared prepared, int to) {
+std::unique_ptr<Envelope> MpiEnvelopes::send(const BlockData& data, int to) {
   const auto [count, type] = typed(data);
-  const Items items = items_of(data, type);
+  auto message = std::make_unique<Sent>(*this);
+  const int code = mpi::counted::Isend(data.data, count, type, to, tag_, comm_, &message->request);
+  return started(std::move(message), code);
+}
+
+std::unique_ptr<Envelope> MpiEnvelopes::send(const BlockData& data, Prepared prepared, int to) {
+  if (!prepared.chunks && !prepared.data) return send(data, to);
+  const Items items = items_of(data, typed(data).type);
   if (prepared.chunks) {
     auto message = std::make_unique<SentApart>(*this, std::move(prepared.chunks));
     const int code = message->operation_.start(mpi::counted::Isend, items, {&to, 1}, comm_, tag_);
     return started(std::move(message), code);
   }
-  auto message = std::make_unique<Sent>(*this, std::move(prepared.memory));
+  auto message = std::make_unique<SentFrame>(*this, std::move(prepared.memory));
   const int code =
-      prepared.data
-          ? mpi::counted::Isend(prepared.data, static_cast<MPI_Count>(prepared.bytes / items.unit),
-                                items.type, to, tag_, comm_, &message->request)
-          : mpi::counted::Isend(data.data, count, type, to, tag_, comm_, &message->request);
+      mpi::counted::Isend(prepared.data, static_cast<MPI_Count>(prepared.bytes / items.unit),
+                          items.type, to, tag_, comm_, &message->request);
   return started(std::move(message), code);
 }
 
@@ -254,7 +382,7 @@ std::unique_ptr<Envelope> MpiEnvelopes::send(std::unique_ptr<Send> send, Element
 }
 
 std::unique_ptr<Envelope> MpiEnvelopes::send_nothing(int to) {
-  auto message = std::make_unique<Sent>(*this, memory::Buffer{});
+  auto message = std::make_unique<Sent>(*this);
   const int code = mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, comm_, &message->request);
   return started(std::move(message), code);
 }

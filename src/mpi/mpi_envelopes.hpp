@@ -21,6 +21,7 @@ class MpiEnvelopes final : public Envelopes {
 
   std::unique_ptr<Envelope> receive(const BlockData& place, int from,
                                     const Receiving& how) override;
+  std::unique_ptr<Envelope> send(const BlockData& data, int to) override;
   std::unique_ptr<Envelope> send(const BlockData& data, Prepared prepared, int to) override;
   std::unique_ptr<Envelope> send(std::unique_ptr<Send> send, ElementType type,
                                  std::span<const int> readers) override;
@@ -31,8 +32,11 @@ class MpiEnvelopes final : public Envelopes {
  private:
   class Matched;
   class Discarded;
+  class LikelyRaw;
   class Received;
+  class ReceivedBytes;
   class Sent;
+  class SentFrame;
   class SentApart;
 
   Job& job_;

@@ -1,12 +1,15 @@
 // Envelopes of ranks that are threads: what MPI does with the messages of a collective call.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -71,6 +74,11 @@ class Envelopes final : public engine::Envelopes {
     if (!place.data && place.layout->contiguous) {
       return std::make_unique<Received>(*this, nullptr, from, number);
     }
+    if (how.content == Content::bytes) {
+      CHECK(place.layout->contiguous);
+      const auto room = std::span(static_cast<std::byte*>(place.data), place.bytes);
+      return std::make_unique<Received>(*this, room, from, number);
+    }
     auto posted = std::make_shared<Posted>(rank_, static_cast<std::byte*>(place.data), place.layout,
                                            place.count, how.called, how.outcome);
     posted->receive.keep_in(how.kept_in, how.is_kept_alone);
@@ -78,16 +86,17 @@ class Envelopes final : public engine::Envelopes {
     return std::make_unique<Received>(*this, std::move(posted), from, number);
   }
 
+  std::unique_ptr<engine::Envelope> send(const engine::BlockData& data, int to) override {
+    std::vector<std::byte> bytes(data.bytes);
+    CHECK(data.layout->pack(data.data, data.count, true, bytes.data(), bytes.size()));
+    return whole(std::move(bytes), to);
+  }
+
   std::unique_ptr<engine::Envelope> send(const engine::BlockData& data, engine::Prepared prepared,
                                          int to) override {
     if (prepared.chunks) return apart(std::move(prepared.chunks), {&to, 1});
-    std::vector<std::byte> bytes(prepared.data ? prepared.bytes : data.bytes);
-    if (prepared.data) {
-      std::memcpy(bytes.data(), prepared.data, bytes.size());
-    } else {
-      CHECK(data.layout->pack(data.data, data.count, true, bytes.data(), bytes.size()));
-    }
-    return whole(std::move(bytes), to);
+    if (!prepared.data) return send(data, to);
+    return whole({prepared.data, prepared.data + prepared.bytes}, to);
   }
 
   std::unique_ptr<engine::Envelope> send(std::unique_ptr<engine::Send> send, ElementType,
@@ -136,13 +145,19 @@ class Envelopes final : public engine::Envelopes {
    public:
     Received(Envelopes& all, std::shared_ptr<Posted> posted, int from, std::size_t number)
         : all_(all), posted_(std::move(posted)), from_(from), number_(number) {}
+    Received(Envelopes& all, std::span<std::byte> room, int from, std::size_t number)
+        : all_(all), room_(room), from_(from), number_(number) {}
 
     bool is_there() override {
       if (all_.random_() % 4 == 0) return false;
       const auto letter = all_.letters_.find(from_, all_.rank_.rank, number_);
       if (!letter) return false;
       is_empty_ = letter->bytes.empty();
-      if (posted_) {
+      bytes_ = letter->bytes.size();
+      if (room_.data()) {
+        if (bytes_ > room_.size()) status_ = Status::truncated;
+        std::memcpy(room_.data(), letter->bytes.data(), std::min(bytes_, room_.size()));
+      } else if (posted_) {
         posted_->come(letter->bytes, from_);
       } else {
         engine::discard(all_.rank_, letter->bytes, from_);
@@ -156,6 +171,7 @@ class Envelopes final : public engine::Envelopes {
     }
     bool advance() override {
       if (!look()) return false;
+      if (room_.data() && !is_empty_) return true;
       if (is_empty_ || !posted_) {
         status_ = is_empty_ ? Status::device_failed : Status::no_memory;
         return true;
@@ -164,14 +180,18 @@ class Envelopes final : public engine::Envelopes {
       posted_->finish();
       const engine::Receive::Result* const result = posted_->receive.result();
       if (result) status_ = result->status;
+      if (result) bytes_ = result->bytes;
       return true;
     }
+    std::size_t received_bytes() const override { return bytes_; }
 
    private:
     Envelopes& all_;
-    const std::shared_ptr<Posted> posted_;  ///< null: there is no memory for it
+    const std::shared_ptr<Posted> posted_;  ///< of a block; null: there is no memory for it
+    const std::span<std::byte> room_;       ///< of bytes
     const int from_;
     const std::size_t number_;
+    std::size_t bytes_ = 0;
     bool is_empty_ = false;
   };
 

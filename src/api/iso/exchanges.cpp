@@ -27,9 +27,9 @@
 namespace mpress::api {
 namespace {
 
-using engine::Exchange;
-using engine::Part;
+using engine::BlockData;
 using engine::Pattern;
+using engine::ProgramExchange;
 
 /// One buffer of a call, as its arguments tell: with counts of one type or of several, or blocks
 /// behind each other.
@@ -45,28 +45,32 @@ struct Side {
   bool has_types = false;
 };
 
-/// Sizes of datatypes; asks MPI about each once where neighbours share it.
+/// Datatypes; asks MPI about each once where neighbours share it.
 class Types {
  public:
+  /// Of blocks of `exchange`, which keeps them.
+  explicit Types(ProgramExchange& exchange) : exchange_(exchange) {}
+
   /// False where it is no committed type.
   bool look(MPI_Datatype type) {
     if (type == type_ && is_known_) return true;
     type_ = type;
-    const std::shared_ptr<const mpi::TypeInfo> info = mpi::type_info(type);
-    is_known_ = info != nullptr;
+    auto layout = mpi::type_info(type);
+    is_known_ = layout != nullptr;
     if (!is_known_) return false;
-    size_ = info->size;
+    layout_ = exchange_.hold(std::move(layout));
     MPI_Count lower = 0;
     mpi::calls().Type_get_extent_x(type, &lower, &extent_);
     return true;
   }
-  std::size_t size() const { return size_; }
+  const std::shared_ptr<const engine::Layout>& layout() const { return layout_; }
   std::int64_t extent() const { return extent_; }
 
  private:
+  ProgramExchange& exchange_;
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
   bool is_known_ = false;
-  std::size_t size_ = 0;
+  std::shared_ptr<const engine::Layout> layout_;
   MPI_Count extent_ = 0;
 };
 
@@ -88,14 +92,17 @@ Wrong check_arrays(const Side& side, std::size_t neighbours) {
   return {};
 }
 
-/// The part `offset` bytes on; addresses may be absolute.
-Part shifted(const Part& part, std::int64_t offset) {
-  const auto at = reinterpret_cast<std::uintptr_t>(part.data) + static_cast<std::uintptr_t>(offset);
-  return {reinterpret_cast<void*>(at), part.count, part.type, part.bytes};
+/// The block `offset` bytes on; addresses may be absolute.
+BlockData shifted(BlockData block, std::int64_t offset) {
+  const auto at =
+      reinterpret_cast<std::uintptr_t>(block.data) + static_cast<std::uintptr_t>(offset);
+  block.data = reinterpret_cast<void*>(at);
+  return block;
 }
 
 /// Reads what one neighbour's arguments say; of blocks behind each other, the first one's.
-Wrong read_part(const Side& side, std::size_t i, Types& types, Part& part, bool is_there = true) {
+Wrong read_block(const Side& side, std::size_t i, Types& types, BlockData& block,
+                 bool is_there = true) {
   const MPI_Count count = side.has_arrays ? side.counts[i] : side.count;
   const MPI_Datatype type = side.has_types ? side.types[i] : side.type;
   if (count < 0) {
@@ -108,52 +115,55 @@ Wrong read_part(const Side& side, std::size_t i, Types& types, Part& part, bool 
         side.has_types ? place(side, "types", i) : std::string(side.name) + "_type";
     return {MPI_ERR_TYPE, name + " is no committed datatype"};
   }
-  const std::size_t bytes = static_cast<std::size_t>(count) * types.size();
+  const std::size_t bytes = static_cast<std::size_t>(count) * types.layout()->size;
   if (!is_there) {
-    part = {nullptr, count, type, bytes};
+    block = {nullptr, count, types.layout(), bytes};
     return {};
   }
   const std::int64_t offset = side.has_types    ? side.displacements[i]
                               : side.has_arrays ? side.displacements[i] * types.extent()
                                                 : 0;
-  part = shifted({const_cast<void*>(side.buffer), count, type, bytes}, offset);
+  block = shifted({const_cast<void*>(side.buffer), count, types.layout(), bytes}, offset);
   return {};
 }
 
-/// Reads the parts of neighbours that exist, and no argument of others.
-Wrong read_parts(const Side& side, const std::vector<int>& ranks, std::vector<Part>& parts) {
+/// Reads the blocks of neighbours that exist, and no argument of others.
+Wrong read_blocks(const Side& side, const std::vector<int>& ranks, ProgramExchange& exchange,
+                  std::vector<BlockData>& blocks) {
   if (Wrong wrong = check_arrays(side, ranks.size())) return wrong;
-  parts.resize(ranks.size());
-  Types types;
+  blocks.resize(ranks.size());
+  Types types(exchange);
   if (!side.has_arrays && !ranks.empty()) {
-    Part first;
-    if (Wrong wrong = read_part(side, 0, types, first)) return wrong;
+    BlockData first;
+    if (Wrong wrong = read_block(side, 0, types, first)) return wrong;
     const std::int64_t stride = first.count * types.extent();
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       if (ranks[i] == MPI_PROC_NULL) continue;
-      parts[i] = shifted(first, static_cast<std::int64_t>(i) * stride);
+      blocks[i] = shifted(first, static_cast<std::int64_t>(i) * stride);
     }
     return {};
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] == MPI_PROC_NULL) continue;
-    if (Wrong wrong = read_part(side, i, types, parts[i])) return wrong;
+    if (Wrong wrong = read_block(side, i, types, blocks[i])) return wrong;
   }
   return {};
 }
 
 /// The sizes of blocks that pass this process, where all processes know them.
 Wrong read_sizes(const Side& sent, bool is_irregular, const IsoNeighbourhood& neighbourhood,
-                 const engine::NeighbourHints& hints, Exchange& exchange) {
+                 const engine::NeighbourHints& hints, ProgramExchange& exchange) {
   const bool is_gather = exchange.pattern == Pattern::allgather;
   const std::size_t count = is_gather ? 1 : neighbourhood.targets.size();
   if (is_irregular && !hints.has_uniform_sizes) return {};
-  Types types;
+  Types types(exchange);
   exchange.sizes.resize(count);
+  BlockData block;
   for (std::size_t i = 0; i < count; ++i) {
-    Part part;
-    if (Wrong wrong = read_part(sent, i, types, part, false)) return wrong;
-    exchange.sizes[i] = part.bytes;
+    if (i == 0 || sent.has_arrays) {
+      if (Wrong wrong = read_block(sent, i, types, block, false)) return wrong;
+    }
+    exchange.sizes[i] = block.bytes;
   }
   for (std::size_t i = 0; i < exchange.received.size(); ++i) {
     if (neighbourhood.sources[i] == MPI_PROC_NULL) continue;
@@ -202,12 +212,13 @@ Wrong check_operator(const Given& given) {
 }
 
 /// Of a reduction: every vector has as many bytes.
-Wrong read_sum(const Given& given, const IsoNeighbourhood& neighbourhood, Exchange& exchange) {
+Wrong read_sum(const Given& given, const IsoNeighbourhood& neighbourhood,
+               ProgramExchange& exchange) {
   static const std::vector<int> one{0};
-  std::vector<Part> results;
-  if (Wrong wrong = read_parts(given.received, one, results)) return wrong;
+  std::vector<BlockData> results;
+  if (Wrong wrong = read_blocks(given.received, one, exchange, results)) return wrong;
   if (Wrong wrong = check_operator(given)) return wrong;
-  const Part& result = results[0];
+  const BlockData& result = results[0];
   if (result.count > INT_MAX && !mpi::buffer_calls().Reduce_local_c) {
     return {MPI_ERR_COUNT, "count is more than this MPI's operators take"};
   }
@@ -219,15 +230,15 @@ Wrong read_sum(const Given& given, const IsoNeighbourhood& neighbourhood, Exchan
                              std::to_string(exchange.sent[i].bytes) + " bytes and the result " +
                              std::to_string(result.bytes) + "; expected as many"};
   }
-  exchange.sum = {result, given.received.type, given.op};
+  exchange.combine(result, given.received.type, given.op);
   for (const int source : neighbourhood.sources) {
-    exchange.received.push_back(source == MPI_PROC_NULL ? Part{} : result);
+    exchange.received.push_back(source == MPI_PROC_NULL ? BlockData{} : result);
   }
   return {};
 }
 
 /// Reads the arguments. `info`: of a persistent call.
-Wrong read(const Given& given, MPI_Info info, Exchange& exchange) {
+Wrong read(const Given& given, MPI_Info info, ProgramExchange& exchange) {
   std::shared_ptr<const IsoNeighbourhood> neighbourhood;
   if (Wrong wrong = find_neighbourhood(given.comm, neighbourhood)) return wrong;
   engine::NeighbourHints hints = neighbourhood->plans->hints();
@@ -244,10 +255,11 @@ Wrong read(const Given& given, MPI_Info info, Exchange& exchange) {
   static const std::vector<int> all{0};
   const bool is_gather = given.pattern == Pattern::allgather;
   const std::vector<int>& targets = is_gather ? all : neighbourhood->targets;
-  if (Wrong wrong = read_parts(given.sent, targets, exchange.sent)) return wrong;
-  exchange.operands.comm = given.comm;
+  if (Wrong wrong = read_blocks(given.sent, targets, exchange, exchange.sent)) return wrong;
+  exchange.comm = given.comm;
   if (given.reduces) return read_sum(given, *neighbourhood, exchange);
-  if (Wrong wrong = read_parts(given.received, neighbourhood->sources, exchange.received)) {
+  if (Wrong wrong =
+          read_blocks(given.received, neighbourhood->sources, exchange, exchange.received)) {
     return wrong;
   }
   return read_sizes(given.sent, given.sent.has_arrays || given.received.has_arrays, *neighbourhood,
@@ -263,10 +275,11 @@ Wrong find_job(MPI_Comm comm, engine::Job* job, std::shared_ptr<mpi::CommInfo>& 
           "nothing serves the call"};
 }
 
-void order(engine::Job& job, Exchange& exchange) {
-  exchange.operands.asked = engine::Asking::take();
-  const bool names_stream = exchange.operands.asked && exchange.operands.asked->stream;
-  if (!names_stream) exchange.operands.defaults = engine::order_behind_defaults(job, exchange);
+void open(engine::Job& job, ProgramExchange& exchange) {
+  exchange.ask(engine::Asking::take());
+  exchange.open(job);
+  const bool names_stream = exchange.asked && exchange.asked->stream;
+  if (!names_stream) exchange.defaults = engine::order_behind_defaults(job, exchange);
 }
 
 int blocking(const Given& given) {
@@ -274,14 +287,14 @@ int blocking(const Given& given) {
     const Call scope(Kind::collective, given.comm, given.asks,
                      {given.sent.buffer, given.received.buffer});
     if (scope.code() != MPI_SUCCESS) return scope.code();
-    Exchange exchange;
+    ProgramExchange exchange;
     if (Wrong wrong = read(given, MPI_INFO_NULL, exchange)) {
       return raise(given.comm, std::move(wrong));
     }
     engine::Job* const job = engine::enter_blocking_call();
     std::shared_ptr<mpi::CommInfo> comm;
     if (Wrong wrong = find_job(given.comm, job, comm)) return raise(given.comm, std::move(wrong));
-    order(*job, exchange);
+    open(*job, exchange);
     return engine::exchange(*job, given.call, comm, exchange);
   });
 }
@@ -293,13 +306,13 @@ int begun(const Given& given, MPI_Info info, mpress_request* request, Begin begi
                {given.sent.buffer, given.received.buffer});
     if (scope.code() != MPI_SUCCESS) return scope.code();
     if (!request) return raise(given.comm, is_null("request"));
-    Exchange exchange;
+    ProgramExchange exchange;
     if (Wrong wrong = read(given, info, exchange)) return raise(given.comm, std::move(wrong));
     return api::begin(request, given.asks, scope, [&](MPI_Request* made) {
       engine::Job* const job = engine::enter_call();
       std::shared_ptr<mpi::CommInfo> comm;
       if (Wrong wrong = find_job(given.comm, job, comm)) return raise(given.comm, std::move(wrong));
-      order(*job, exchange);
+      open(*job, exchange);
       return begin(*job, comm, std::move(exchange), made);
     });
   });
@@ -307,16 +320,16 @@ int begun(const Given& given, MPI_Info info, mpress_request* request, Begin begi
 
 int immediate(const Given& given, mpress_request* request) {
   return begun(given, MPI_INFO_NULL, request,
-               [&](engine::Job& job, const std::shared_ptr<mpi::CommInfo>& comm, Exchange exchange,
-                   MPI_Request* made) {
+               [&](engine::Job& job, const std::shared_ptr<mpi::CommInfo>& comm,
+                   ProgramExchange exchange, MPI_Request* made) {
                  return engine::begin_exchange(job, given.call, comm, std::move(exchange), made);
                });
 }
 
 int persistent(const Given& given, MPI_Info info, mpress_request* request) {
   return begun(given, info, request,
-               [&](engine::Job& job, const std::shared_ptr<mpi::CommInfo>& comm, Exchange exchange,
-                   MPI_Request* made) {
+               [&](engine::Job& job, const std::shared_ptr<mpi::CommInfo>& comm,
+                   ProgramExchange exchange, MPI_Request* made) {
                  engine::before_blocking(job);
                  const int code =
                      engine::make_exchange(job, given.call, comm, std::move(exchange), made);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/iso/cartesian.hpp"
-#include "mpi/collectives/neighbours/plans.hpp"
+#include "coll/neighbourhoods/plans.hpp"
 #include "schedule/neighbourhoods/neighbourhood.hpp"
 
 namespace mpress::api {

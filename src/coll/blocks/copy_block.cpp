@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/plain_layout.hpp"
 #include "core/regular_copy.hpp"
 #include "core/runtime.hpp"
 
@@ -36,6 +37,15 @@ Status copy_on_host(Runtime& runtime, const BlockData& from, const Location& fro
 }
 
 }  // namespace
+
+BlockData bytes_at(std::byte* data, std::size_t bytes) {
+  return {data, data ? static_cast<std::int64_t>(bytes) : 0, plain_layout({}), bytes};
+}
+
+BlockData packed_at(std::byte* at, const BlockData& block) {
+  const auto units = static_cast<std::int64_t>(block.bytes / block.layout->packed_unit());
+  return {at, units, plain_layout(block.layout->element), block.bytes};
+}
 
 Status copy_block(Runtime& runtime, const BlockData& from, const BlockData& to,
                   CopyUnderWay* under_way) {

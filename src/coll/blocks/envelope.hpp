@@ -54,14 +54,18 @@ class Envelope {
 
   // Of one that is received:
 
+  /// Bytes of the message, once it is over without an error.
+  virtual std::size_t received_bytes() const { return 0; }
   /// Has its beginning been matched?
   virtual bool has_begun() const { return true; }
   /// Is nothing of it on its way any more?
   virtual bool has_come() const { return true; }
 
+  /// Must this process do something for it that waits for no other?
+  virtual bool needs_host() const { return false; }
+
   // Of one that is sent, where its data travel apart; see Send:
 
-  virtual bool needs_host() const { return false; }
   virtual bool is_offered() const { return false; }
   /// The caller waits for nothing else.
   virtual void await(bool /*is_awaited*/) {}
@@ -78,9 +82,18 @@ class Envelopes {
   Envelopes& operator=(const Envelopes&) = delete;
   virtual ~Envelopes() = default;
 
-  /// How a block is received.
+  enum class Content : unsigned char {
+    block,
+    /// Nothing is prepared for a frame, which may come all the same where the place has no gaps.
+    /// That is the CPU's, and outlives the message.
+    likely_raw_block,
+    bytes,  ///< that the caller reads, and counts
+  };
+
+  /// How a message is received.
   struct Receiving {
-    trace::Called called;                              ///< what it counts as
+    trace::Called called;  ///< what it counts as
+    Content content = Content::block;
     bool may_be_encoded = false;                       ///< although no rank gains by that
     std::shared_ptr<ReceivedBlock> kept_in = nullptr;  ///< set: what comes encoded is kept there,
     bool is_kept_alone = false;                        ///< or there alone
@@ -88,6 +101,9 @@ class Envelopes {
   };
   virtual std::unique_ptr<Envelope> receive(const BlockData& place, int from,
                                             const Receiving& how) = 0;
+
+  /// Sends a block as it is, which stays so until the message is over.
+  virtual std::unique_ptr<Envelope> send(const BlockData& data, int to) = 0;
 
   /// Sends what a message became (prepare()) to one reader. `data`: the block where this process
   /// has it, which stays as it is until the message is over.

@@ -183,8 +183,12 @@ void Runner::receive(int from, schedule::Block block) {
   const BlockData place = blocks_.incoming(block);
   if (place.bytes == 0) return;
   const auto [opaque, alone] = shared_.to_keep(block);
-  auto envelope =
-      envelopes_.receive(place, from, {called_, encodes_anyway(called_), opaque, alone, &outcome_});
+  auto envelope = envelopes_.receive(place, from,
+                                     {.called = called_,
+                                      .may_be_encoded = encodes_anyway(called_),
+                                      .kept_in = opaque,
+                                      .is_kept_alone = alone,
+                                      .outcome = &outcome_});
   in_flight_.push_back({std::move(envelope), true, receiving_, from, place.bytes, block});
 }
 

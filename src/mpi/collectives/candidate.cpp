@@ -105,10 +105,6 @@ const char* why_never(const Job& job, const Collective& call) {
 
 bool may_have_kernels(const Config& config) { return config.link != "mpi"; }
 
-std::size_t least_long(const Job& job) {
-  return std::max(wire::min_frame_bytes, job.config.threshold);
-}
-
 bool may_be_reproducible(const Job& job) {
   return job.config.reproducible || job.hint_bounds.any_reproducible();
 }
@@ -118,7 +114,7 @@ Candidate candidate_by_size(const Job& job, const Collective& call, Form form, b
   Candidate found;
   found.bytes = found.longest = bytes;
   // With what is shorter MPI is faster, wherever it lies.
-  found.is_long_enough = call.has_own_counts || bytes >= least_long(job);
+  found.is_long_enough = call.has_own_counts || bytes >= least_long(job.config);
   const Gains& gains = is_asked ? job.collectives.most : job.collectives.usual;
   found.may_compress = gains.any() && found.is_long_enough;
   // A reduction takes two messages, and work between them, each of which waits for a turn where

@@ -20,7 +20,7 @@ using Server = Routing::Server;
 /// The long pairs of this rank. A call that has none is counted as left to MPI.
 std::optional<LongPairs> long_pairs_or_leave(Job& job, const Collective& call, const Team& team,
                                              const Operands& operands) {
-  LongPairs found(job, team, operands);
+  LongPairs found = find_long_pairs(job, team, operands);
   if (found.any()) return found;
   job.record.count_left(call.op, "no pair is long enough");
   return std::nullopt;
@@ -38,7 +38,7 @@ int finish(Job& job, CollectiveOperation& served, const Operands& operands, mpi:
   served.start(FloatModes::of_thread());
   wait_for(job, served);
   count_blocking(job, served.called(), begin_ns);
-  tell_outcome(operands, served);
+  tell_outcome(operands.asked, served);
   return served.status().is_ok() ? MPI_SUCCESS : comm.raise(job.code_of(served.status()));
 }
 
@@ -175,7 +175,7 @@ std::optional<int> serve_in_stream(Job& job, const Collective& call, const Opera
   std::unique_ptr<CollectiveOperation> served = routing.operation();
   if (served->is_in_stream()) {
     count_blocking(job, served->called(), begin);
-    tell_outcome(operands, *served);
+    tell_outcome(operands.asked, *served);
     streamed->keep(std::move(served));
     job.progress.add(streamed);
     return MPI_SUCCESS;

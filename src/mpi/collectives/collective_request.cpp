@@ -55,7 +55,7 @@ bool CollectiveRequest::advance() {
   if (code_ == MPI_SUCCESS && blocks_) code_ = job_.code_of(blocks_->status());
   if (code_ == MPI_SUCCESS) code_ = mpi_part_.code();
   if (code_ == MPI_SUCCESS) code_ = mpi_part_.deliver();
-  if (blocks_) tell_outcome(kept_->operands(), *blocks_);
+  if (blocks_) tell_outcome(kept_->operands().asked, *blocks_);
   is_ended_.store(true, std::memory_order_relaxed);
   open_.finish();
   return true;

@@ -9,8 +9,7 @@
 #include "mpi/collectives/joint/joint_broadcast.hpp"
 #include "mpi/collectives/joint/joint_movement.hpp"
 #include "mpi/collectives/joint/joint_reduction.hpp"
-#include "mpi/collectives/neighbours/edges.hpp"
-#include "mpi/collectives/neighbours/neighbour_call.hpp"
+#include "mpi/collectives/neighbours/along_edges.hpp"
 #include "mpi/collectives/operations.hpp"
 #include "mpi/collectives/reduce/linked_reduction.hpp"
 #include "mpi/collectives/reduce/reduction.hpp"
@@ -39,9 +38,7 @@ std::unique_ptr<CollectiveOperation> make_reduction(const CallHere& here, const 
 }
 
 std::unique_ptr<CollectiveOperation> make_neighbours(const CallHere& here, const Served& served) {
-  return std::make_unique<NeighbourCall>(
-      here.job, here.call, exchange_along_edges(here.call, here.operands, here.team, nullptr),
-      here.team, served);
+  return along_edges(here.job, here.call, here.operands, here.team, served);
 }
 
 using Makers = std::array<Maker, static_cast<std::size_t>(AlgorithmId::count_)>;

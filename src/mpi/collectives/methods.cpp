@@ -29,8 +29,8 @@ double expected_wire_per_raw(const Spec& spec) {
 
 }  // namespace
 
-CollectiveCosts agree_on_costs(const Job& job, const Team& world) {
-  CollectiveCosts found;
+policy::AgreedCosts agree_on_costs(const Job& job, const Team& world) {
+  policy::AgreedCosts found;
   const auto of = [&](Place place, Peer peer) { return job.policy.links().rounds({place, peer}); };
   found.host = {of(Place::host, Peer::same_host), of(Place::host, Peer::other_host)};
   std::vector<policy::CollectiveCosts*> all{&found.host};
@@ -64,7 +64,7 @@ CollectiveCosts agree_on_costs(const Job& job, const Team& world) {
 
 schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& shape,
                            const Team& team, double* seconds) {
-  const CollectiveCosts& costs = job.collective_costs;
+  const policy::AgreedCosts& costs = job.agreed_costs;
   const bool is_encoded = shape.compresses && shape.spec.codec != Codec::none;
   policy::CollectiveCosts here = costs.host;
   if (shape.on_devices) {

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "codec/spec.hpp"
-#include "coll/collective_costs.hpp"
+#include "policy/agreed_costs.hpp"
 #include "policy/methods.hpp"
 
 namespace mpress::engine {
@@ -14,7 +14,7 @@ class Team;
 class Job;
 
 /// Collective over MPI_COMM_WORLD, whose team `world` is; waits.
-CollectiveCosts agree_on_costs(const Job& job, const Team& world);
+policy::AgreedCosts agree_on_costs(const Job& job, const Team& world);
 
 /// What members know alike of a call, when its turn has come.
 struct CallShape {

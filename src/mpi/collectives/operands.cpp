@@ -422,7 +422,8 @@ bool is_sound(const void* buffer, const Blocks& blocks, const std::vector<int>* 
   const int number = blocks.is_even() ? std::min(blocks.number(), 1) : blocks.number();
   MPI_Datatype known = MPI_DATATYPE_NULL;
   for (int i = 0; i < number; ++i) {
-    if (peers && !blocks.is_even() && (*peers)[static_cast<std::size_t>(i)] == MPI_PROC_NULL) {
+    if (peers && !blocks.is_even() &&
+        (*peers)[static_cast<std::size_t>(i)] == mpi::Topology::none) {
       continue;
     }
     if (blocks.count(i) < 0) return false;

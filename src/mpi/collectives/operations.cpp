@@ -2,8 +2,7 @@
 
 #include "mpi/collectives/blocks/served_call.hpp"
 #include "mpi/collectives/makers.hpp"
-#include "mpi/collectives/neighbours/edges.hpp"
-#include "mpi/collectives/neighbours/neighbour_call.hpp"
+#include "mpi/collectives/neighbours/along_edges.hpp"
 #include "mpi/job/job.hpp"
 #include "trace/message.hpp"
 
@@ -22,8 +21,7 @@ std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collec
   if (operands.topology) {
     Served beside = served;
     beside.is_blocking = false;
-    return std::make_unique<NeighbourCall>(
-        job, call, exchange_along_edges(call, operands, team, &pairs), team, beside);
+    return along_edges(job, call, operands, team, beside, &pairs);
   }
   return std::make_unique<ServedCall>(job, call, operands, team, served, &pairs);
 }
@@ -33,9 +31,9 @@ Spec spec_of(const Job& job, const Operands& operands, const Team& team) {
   return team.hints().spec().value_or(job.config.spec);
 }
 
-void tell_outcome(const Operands& operands, const CollectiveOperation& operation) {
-  if (!operands.asked || !operands.asked->outcome) return;
-  *operands.asked->outcome = {true, operation.bound()};
+void tell_outcome(const std::optional<Asked>& asked, const CollectiveOperation& operation) {
+  if (!asked || !asked->outcome) return;
+  *asked->outcome = {true, operation.bound()};
 }
 
 void wait_for(Job& job, CollectiveOperation& operation) {

@@ -16,7 +16,7 @@ namespace mpress::engine {
 Spec spec_of(const Job& job, const Operands& operands, const Team& team);
 
 /// Tells a call's outcome, where that was asked for.
-void tell_outcome(const Operands& operands, const CollectiveOperation& operation);
+void tell_outcome(const std::optional<Asked>& asked, const CollectiveOperation& operation);
 
 /// `served`: as Routing says. A persistent call has its tag for its lifetime; others take it while
 /// they are under way, and wait for it. All but `served` outlives it.

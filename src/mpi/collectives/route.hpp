@@ -49,9 +49,6 @@ struct Candidate {
 inline constexpr char nothing_proceeds[] =
     "it does not block, and nothing lets mpress proceed meanwhile";
 
-/// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.
-std::size_t least_long(const Job& job);
-
 /// May kernels of several members meet in memory?
 bool may_have_kernels(const Config& config);
 

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 
-#include "coll/collective_costs.hpp"
 #include "core/learning/probe.hpp"
 #include "message/messaging.hpp"
 #include "mpi/calls/calls.hpp"
@@ -34,9 +33,6 @@ class Job final : public Messaging {
   std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's
   bool threaded = false;                              ///< MPI_THREAD_MULTIPLE
 
-  /// May the data of messages follow their headers, as far as this process has seen?
-  bool expects_data() const { return links.are_used() || progress.is_threaded(); }
-
   /// May messages to memory of the host come as frames, or as headers? Told by all ranks in
   /// MPI_Init, and by what came since.
   bool may_get_frames() const {
@@ -63,8 +59,7 @@ class Job final : public Messaging {
     }
     bool any() const { return on_devices || reductions || usual.any(); }
   } collectives;
-  CollectiveCosts collective_costs;  ///< once all ranks agreed on them
-  bool learned = false;              ///< from messages, too; the report says so
+  bool learned = false;     ///< from messages, too; the report says so
   bool gets_frames = true;  ///< some rank may compress, or cut, messages to memory of the host
   /// The error code of MPI's for a status.
   int code_of(Status status) const;

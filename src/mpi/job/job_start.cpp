@@ -348,7 +348,7 @@ void start_together(Job& job, Tuning& tuning) {
     measure_links(job, *world, tuning);
     measure_linked(job);
     // Of neighbourhoods, also where nothing is compressed.
-    job.collective_costs = agree_on_costs(job, *world);
+    job.agreed_costs = agree_on_costs(job, *world);
   }
   job.collectives.usual = job.collectives.of(job.config.spec);
   for (const Gains& one : job.collectives.gains) job.collectives.most.add(one);

@@ -135,9 +135,7 @@ class ExchangeRequest final : public ReceiveRequest {
     return has_send() || ReceiveRequest::may_be_late(job);
   }
   bool only_mpress_completes() const override { return has_send() || is_open_; }
-  bool is_offered() const override {
-    return has_operation() && started_.operation->is_offered();
-  }
+  bool is_offered() const override { return has_operation() && started_.operation->is_offered(); }
   void await(bool alone) override {
     if (has_operation()) started_.operation->await(alone);
   }

@@ -72,7 +72,9 @@ std::unique_ptr<const Topology> read_topology(MPI_Comm comm, bool is_distributed
     topology->arrival.resize(topology->sources.size());
     std::iota(topology->arrival.begin(), topology->arrival.end(), 0);
   }
-  topology->has_borders = std::ranges::count(topology->sources, MPI_PROC_NULL) > 0;
+  std::ranges::replace(topology->sources, MPI_PROC_NULL, Topology::none);
+  std::ranges::replace(topology->destinations, MPI_PROC_NULL, Topology::none);
+  topology->has_borders = std::ranges::count(topology->sources, Topology::none) > 0;
   auto from = topology->arrival.begin();
   for (std::size_t i = 0; i < topology->destinations.size(); ++i) {
     if (topology->destinations[i] != rank) continue;

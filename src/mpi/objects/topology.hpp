@@ -1,26 +1,14 @@
-// The neighbours of a process in a communicator's topology, as MPI's neighbourhood calls have them.
+// The topology of a communicator, as MPI tells it.
 #pragma once
 
 #include <memory>
-#include <utility>
-#include <vector>
 
 #include "mpi/calls/calls.hpp"
+#include "schedule/neighbourhoods/topology.hpp"
 
 namespace mpress::mpi {
 
-/// Of one process. The kth block that it sends to another is the kth of those that come to the
-/// other from it, in the order of `arrival`: in a graph that of its list, as the MPI standard has
-/// it; in a Cartesian grid what goes in one direction comes from the other one, also where both
-/// lead to one process.
-struct Topology {
-  std::vector<int> sources;       ///< by block that is received; MPI_PROC_NULL: beyond a border
-  std::vector<int> destinations;  ///< by block that is sent
-  std::vector<int> arrival;       ///< places in `sources`
-  /// Places in `destinations` and in `sources` of what the process sends to itself.
-  std::vector<std::pair<int, int>> own;
-  bool has_borders = false;  ///< a neighbour is missing here
-};
+using schedule::Topology;
 
 /// Asks MPI. Null where the communicator has none, or MPI does not tell. `is_distributed_graph`: so
 /// it was made, whatever MPI takes it for.

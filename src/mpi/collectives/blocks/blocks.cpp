@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "coll/blocks/copy_block.hpp"
-#include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
@@ -34,23 +32,6 @@ BlockData data_of(const Operand& operand, const Blocks& blocks, int i) {
       reinterpret_cast<std::uintptr_t>(operand.buffer) + static_cast<std::uintptr_t>(block.offset);
   const std::size_t bytes = type->size * static_cast<std::size_t>(block.count);
   return {reinterpret_cast<void*>(at), block.count, std::move(type), bytes};
-}
-
-Part part_of(const Operand& operand, const Blocks& blocks, int i) {
-  const BlockData data = data_of(operand, blocks, i);
-  if (!data.layout) return {};
-  return {data.data, data.count, blocks.type(i), data.bytes};
-}
-
-BlockData data_of(const Part& part) {
-  if (part.bytes == 0) return {};
-  std::shared_ptr<const Layout> layout = mpi::type_info(part.type);
-  if (!layout) return {};
-  return {part.data, part.count, std::move(layout), part.bytes};
-}
-
-int copy_part(Job& job, const Part& from, const Part& to) {
-  return job.code_of(copy_block(job, data_of(from), data_of(to)));
 }
 
 Op schedule_op(const Collective& call) {

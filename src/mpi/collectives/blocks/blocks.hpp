@@ -11,29 +11,13 @@
 
 namespace mpress::engine {
 
-class Job;
-
 /// The collective that a call makes, as schedules know it; of a reduction the one by which results
 /// travel.
 schedule::Op schedule_op(const Collective& call);
 
-/// Data of a block in this process, as MPI describes it; without bytes where there is none.
-struct Part {
-  void* data = nullptr;
-  MPI_Count count = 0;
-  MPI_Datatype type = MPI_DATATYPE_NULL;
-  std::size_t bytes = 0;
-};
-
-/// Block `i` of a buffer's. Its type counts only where it has items.
-Part part_of(const Operand& operand, const Blocks& blocks, int i);
-
-/// The same as data; empty where MPI does not know the type.
+/// Block `i` of a buffer's; empty where MPI does not know the type, which counts only where there
+/// are items.
 BlockData data_of(const Operand& operand, const Blocks& blocks, int i);
-BlockData data_of(const Part& part);
-
-/// Copies within this process, where both have the same signature. Returns an MPI error code.
-int copy_part(Job& job, const Part& from, const Part& to);
 
 /// The blocks that a call's operands name: those that this rank sends, and those that it receives.
 /// `operands` outlives them.

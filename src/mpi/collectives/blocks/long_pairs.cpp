@@ -1,18 +1,13 @@
 #include "mpi/collectives/blocks/long_pairs.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <utility>
+#include <vector>
 
 #include "coll/team.hpp"
 #include "mpi/collectives/route.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
-#include "policy/methods.hpp"
-#include "schedule/moves/hierarchical.hpp"
-#include "schedule/moves/linear.hpp"
-#include "schedule/moves/pairwise.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -23,7 +18,7 @@ constexpr MPI_Count never = std::numeric_limits<MPI_Count>::max();
 MPI_Count least_items(const Job& job, MPI_Datatype type) {
   const auto known = mpi::glance_at_type(type);
   if (!known || known->size == 0) return never;
-  return static_cast<MPI_Count>((least_long(job) + known->size - 1) / known->size);
+  return static_cast<MPI_Count>((least_long(job.config) + known->size - 1) / known->size);
 }
 
 /// Where nobody tells what the other asks for, it may be any codec.
@@ -64,32 +59,19 @@ std::vector<bool> long_blocks(const Job& job, const Blocks& blocks, IsThere is_t
 std::vector<bool> long_edges(const Job& job, const Blocks& blocks, const std::vector<int>& peers) {
   const bool is_for_all = static_cast<std::size_t>(blocks.number()) != peers.size();
   const auto is_there = [&](int i) {
-    return is_for_all || peers[static_cast<std::size_t>(i)] != MPI_PROC_NULL;
+    return is_for_all || peers[static_cast<std::size_t>(i)] != mpi::Topology::none;
   };
   return long_blocks(job, blocks, is_there, [](int) { return true; });
 }
 
-/// Nothing is forwarded, whoever shares hosts: schedule::make() has other algorithms there.
-schedule::Schedule whole(const schedule::Task& task, const Team& team, int window) {
-  switch (task.op) {
-    case schedule::Op::scatter: return linear_scatter(task, team.rank(), window);
-    case schedule::Op::gather: return linear_gather(task, team.rank(), window);
-    default: break;
-  }
-  const schedule::Hosts& hosts = team.hosts();
-  return hosts.count() > 1 ? hierarchical_alltoall(task, team.rank(), hosts, window)
-                           : scattered_alltoall(task, team.rank(), window);
-}
-
 }  // namespace
 
-LongPairs::LongPairs(const Job& job, const Team& team, const Operands& operands) {
+LongPairs find_long_pairs(const Job& job, const Team& team, const Operands& operands) {
   const Blocks& sent = operands.send.reads;
   const Blocks& received = operands.receive.writes;
   if (const mpi::Topology* const topology = operands.topology) {
-    sent_ = long_edges(job, sent, topology->destinations);
-    received_ = long_edges(job, received, topology->sources);
-    return;
+    return {long_edges(job, sent, topology->destinations),
+            long_edges(job, received, topology->sources)};
   }
   // One block for each rank, or one for the root.
   const Gains& gains = gains_of_pairs(job, operands);
@@ -100,38 +82,7 @@ LongPairs::LongPairs(const Job& job, const Team& team, const Operands& operands)
     };
     return long_blocks(job, blocks, [](int) { return true; }, may_go);
   };
-  sent_ = of_ranks(sent);
-  received_ = of_ranks(received);
-}
-
-schedule::Method LongPairs::method(schedule::Op op) {
-  const bool is_alltoall = op == schedule::Op::alltoall;
-  return {is_alltoall ? schedule::Algorithm::scattered : schedule::Algorithm::linear, 1,
-          policy::most_at_once};
-}
-
-schedule::Schedule LongPairs::schedule(const schedule::Method& method, const schedule::Task& task,
-                                       const Team& team) const {
-  const auto size = static_cast<schedule::Block>(task.size);
-  const bool is_alltoall = task.op == schedule::Op::alltoall;
-  // Where a rank has one block, that is the root's.
-  const auto is_long = [&](schedule::Block block) {
-    const bool is_own = task.origin(block) == team.rank();
-    const std::vector<bool>& marks = is_own ? sent_ : received_;
-    if (marks.empty()) return false;
-    const schedule::Block peer = !is_alltoall ? block : is_own ? block % size : block / size;
-    return static_cast<bool>(marks[marks.size() == size ? static_cast<std::size_t>(peer) : 0]);
-  };
-  schedule::Schedule found = restricted(whole(task, team, method.window), is_long);
-  // Few of them go at once. What is there already keeps no rank waiting that has more of them, and
-  // goes round by round.
-  const auto most = static_cast<std::size_t>(method.window);
-  if (found.sends.size() > most || found.receives.size() > most) return found;
-  for (auto* transfers : {&found.sends, &found.receives}) {
-    for (schedule::Transfer& transfer : *transfers) transfer.round = 0;
-  }
-  found.rounds = 1;
-  return found;
+  return {of_ranks(sent), of_ranks(received)};
 }
 
 }  // namespace mpress::engine

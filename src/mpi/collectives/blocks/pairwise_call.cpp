@@ -27,7 +27,7 @@ PairwiseCall::PairwiseCall(Job& job, const Collective& call, const Operands& ope
 int PairwiseCall::end(int code) {
   if (!is_over_) wait_for(job_, *served_);
   count_blocking(job_, served_->called(), begin_ns_);
-  tell_outcome(operands_, *served_);
+  tell_outcome(operands_.asked, *served_);
   if (code != MPI_SUCCESS || served_->status().is_ok()) return code;
   return comm_->raise(job_.code_of(served_->status()));
 }

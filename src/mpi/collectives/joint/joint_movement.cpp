@@ -64,7 +64,7 @@ JointMovement::JointMovement(Job& job, const Collective& call, const Operands& o
       operands_(operands),
       memory_(JointMemories::of(job, team).moved),
       least_encoded_(agreed.encodes_pairs && spec_of(job, operands, team).codec != Codec::none
-                         ? least_long(job)
+                         ? least_long(job.config)
                          : SIZE_MAX),
       op_(schedule_op(call)),
       blocks_(job, {op_, team.size(), operands.root, 1}, team.rank(), sent_blocks(operands),

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "coll/neighbourhoods/plans.hpp"
 #include "mpi/calls/calls.hpp"
-#include "mpi/collectives/neighbours/plans.hpp"
 
 namespace mpress::engine {
 

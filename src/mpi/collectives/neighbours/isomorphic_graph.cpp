@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "mpi/calls/buffer_calls.hpp"
+#include "mpi/collectives/blocks/blocks.hpp"
 #include "mpi/collectives/neighbours/cartesian_grid.hpp"
 #include "mpi/collectives/neighbours/hints.hpp"
 #include "mpi/collectives/neighbours/neighbours.hpp"
@@ -50,7 +51,7 @@ Places places_of(const schedule::Grid& grid, int rank, const std::vector<int>& r
   Places places;
   Offset offset(static_cast<std::size_t>(grid.dimensions()));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i] == MPI_PROC_NULL) continue;
+    if (ranks[i] == mpi::Topology::none) continue;
     sign > 0 ? grid.offset(rank, ranks[i], offset) : grid.offset(ranks[i], rank, offset);
     places[offset].push_back(static_cast<int>(i));
   }
@@ -187,13 +188,13 @@ std::shared_ptr<const IsomorphicGraph> agreed(Promise& promise, MPI_Comm comm) {
   return graph;
 }
 
-std::vector<Part> parts_of(const Operand& operand, const Blocks& blocks,
-                           const std::vector<int>& places) {
-  std::vector<Part> parts(places.size());
+std::vector<BlockData> blocks_at(const Operand& operand, const Blocks& blocks,
+                                 const std::vector<int>& places) {
+  std::vector<BlockData> found(places.size());
   for (std::size_t i = 0; i < places.size(); ++i) {
-    if (places[i] >= 0) parts[i] = part_of(operand, blocks, places[i]);
+    if (places[i] >= 0) found[i] = data_of(operand, blocks, places[i]);
   }
-  return parts;
+  return found;
 }
 
 /// Of any block, where all have as many. A process without targets need not say what it would send.
@@ -240,30 +241,30 @@ std::shared_ptr<mpi::CommInfo> isomorphic_comm(const Operands& operands) {
   return comm && comm->graph && operands.known && is_sound(operands) ? comm : nullptr;
 }
 
-Exchange exchange_on_graph(const Collective& call, const Operands& operands,
-                           const mpi::CommInfo& comm) {
+ProgramExchange exchange_on_graph(const Collective& call, const Operands& operands,
+                                  const mpi::CommInfo& comm) {
   const auto& graph = static_cast<const IsomorphicGraph&>(*comm.graph);
   const Blocks& sent = operands.send.reads;
   const auto count = graph.destinations.size();
   const bool has_own =
       call.op != trace::Op::neighbor_alltoall && call.op != trace::Op::neighbor_allgather;
-  Exchange exchange;
+  ProgramExchange exchange;
   exchange.pattern = call.has_many_readers ? Pattern::allgather : Pattern::alltoall;
-  exchange.operands.comm = operands.comm;
-  exchange.operands.asked = operands.asked;
-  exchange.operands.defaults = operands.defaults;
+  exchange.comm = operands.comm;
+  exchange.ask(operands.asked);
+  exchange.defaults = operands.defaults;
   exchange.plans = graph.plans;
-  exchange.received = parts_of(operands.receive, operands.receive.writes, graph.sources);
+  exchange.received = blocks_at(operands.receive, operands.receive.writes, graph.sources);
   if (call.has_many_readers) {
-    exchange.sent = {part_of(operands.send, sent, 0)};
+    exchange.sent = {data_of(operands.send, sent, 0)};
     if (!has_own) exchange.sizes = {even_bytes(operands)};
     return exchange;
   }
-  exchange.sent = parts_of(operands.send, sent, graph.destinations);
+  exchange.sent = blocks_at(operands.send, sent, graph.destinations);
   if (!has_own) {
     exchange.sizes.assign(count, even_bytes(operands));
   } else if (graph.plans->hints().has_uniform_sizes && !graph.has_borders) {
-    for (const Part& part : exchange.sent) exchange.sizes.push_back(part.bytes);
+    for (const BlockData& block : exchange.sent) exchange.sizes.push_back(block.bytes);
   }
   return exchange;
 }

@@ -6,8 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "mpi/collectives/neighbours/exchange.hpp"
-#include "mpi/collectives/neighbours/plans.hpp"
+#include "mpi/collectives/neighbours/program_exchange.hpp"
 #include "mpi/collectives/operands.hpp"
 #include "mpi/collectives/route.hpp"
 #include "mpi/objects/comm_info.hpp"
@@ -36,7 +35,7 @@ bool has_isomorphic_graphs();
 std::shared_ptr<mpi::CommInfo> isomorphic_comm(const Operands& operands);
 
 /// What such a call exchanges.
-Exchange exchange_on_graph(const Collective& call, const Operands& operands,
-                           const mpi::CommInfo& comm);
+ProgramExchange exchange_on_graph(const Collective& call, const Operands& operands,
+                                  const mpi::CommInfo& comm);
 
 }  // namespace mpress::engine

@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "coll/neighbourhoods/neighbour_call.hpp"
+#include "coll/neighbourhoods/neighbour_sum.hpp"
 #include "core/stream_order.hpp"
 #include "mpi/collectives/collective_request.hpp"
-#include "mpi/collectives/neighbours/neighbour_call.hpp"
-#include "mpi/collectives/neighbours/neighbour_sum.hpp"
 #include "mpi/collectives/operations.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/self_comm.hpp"
@@ -95,7 +95,7 @@ class Turn {
     if (!is_unsure && !may_encode) return;
     const bool is_taken = is_unsure && team_.order().is_taken(served_.tag);
     Asked asked;
-    if (may_encode) asked.spec = spec_of(job_, exchange_.operands, team_);
+    if (may_encode) asked.spec = spec_of(job_.config, exchange_, team_);
     const std::array told{Word{Combine::bit_or, is_taken ? 1u : 0u},
                           Word{Combine::max, asked.hash()}, Word{Combine::max, ~asked.hash()}};
     agreement_ = team_.agreements().combine(told);
@@ -132,18 +132,20 @@ std::unique_ptr<CollectiveOperation> operation_of(Job& job, const Collective& ca
 /// The exchange of a call that outlives the program's arguments.
 class KeptExchange final : public KeptCall {
  public:
-  explicit KeptExchange(Exchange exchange) : exchange_(std::move(exchange)) {
-    exchange_.keep_types();
-    operands_ = exchange_.operands;
+  KeptExchange(Job& job, ProgramExchange exchange) : exchange_(std::move(exchange)) {
+    exchange_.keep_types(job);
+    operands_.comm = exchange_.comm;
+    operands_.asked = exchange_.asked;
+    operands_.defaults = exchange_.defaults;
   }
-  const Exchange& exchange() const { return exchange_; }
+  const ProgramExchange& exchange() const { return exchange_; }
 
   // MPI moves nothing of it.
   void leave_out(const LongPairs&, MPI_Comm) override {}
   int begin(StagedCall&, MPI_Comm, MPI_Request*) override { return MPI_ERR_OTHER; }
 
  private:
-  Exchange exchange_;
+  ProgramExchange exchange_;
 };
 
 class ExchangeRequest : public CollectiveRequest {
@@ -153,7 +155,9 @@ class ExchangeRequest : public CollectiveRequest {
       : CollectiveRequest(job, call, std::move(comm), team, std::move(kept), is_persistent) {}
 
  protected:
-  const Exchange& exchange() const { return static_cast<const KeptExchange&>(*kept_).exchange(); }
+  const ProgramExchange& exchange() const {
+    return static_cast<const KeptExchange&>(*kept_).exchange();
+  }
   /// MPI may call this, which nothing may leave by an exception; others wait for messages.
   void prepare(const Served& served) try {
     blocks_ = operation_of(job_, call_, exchange(), team_, served);
@@ -178,7 +182,7 @@ class ImmediateExchange final : public ExchangeRequest {
   bool decide() override {
     if (is_begun_) return true;
     if (!turn_.advance()) return false;
-    const auto& order = exchange().operands.defaults;
+    const auto& order = exchange().defaults;
     if (order && !order->is_reached()) return false;
     if (turn_.code() == MPI_SUCCESS) {
       prepare(turn_.served());
@@ -225,10 +229,10 @@ class PersistentExchange final : public ExchangeRequest {
 };
 
 /// Moves what a lone process has for itself.
-int move_own(Job& job, const Exchange& exchange) {
-  const std::optional<Asked>& asked = exchange.operands.asked;
+int move_own(Job& job, const ProgramExchange& exchange) {
+  const std::optional<Asked>& asked = exchange.asked;
   if (asked && asked->outcome) *asked->outcome = {true, 0};
-  return exchange.sum ? fold_own(job, exchange) : copy_own(job, exchange);
+  return job.code_of(exchange.sum ? fold_own(job, exchange) : copy_own(job, exchange));
 }
 
 /// Makes a request of MPI's that is over. Returns MPI's error code.
@@ -241,9 +245,9 @@ int open_finished(MPI_Request* request) {
 /// A persistent call of a process that is alone: it ends when it begins.
 class LoneExchange final : public Request {
  public:
-  LoneExchange(std::shared_ptr<mpi::CommInfo> comm, Exchange exchange)
+  LoneExchange(Job& job, std::shared_ptr<mpi::CommInfo> comm, ProgramExchange exchange)
       : Request(true), comm_(std::move(comm)), exchange_(std::move(exchange)) {
-    exchange_.keep_types();
+    exchange_.keep_types(job);
   }
 
   int start(Job& job, MPI_Request*) override {
@@ -259,14 +263,14 @@ class LoneExchange final : public Request {
 
  private:
   const std::shared_ptr<mpi::CommInfo> comm_;
-  Exchange exchange_;
+  ProgramExchange exchange_;
 };
 
 /// Has a communicator no other process? Such ones have no team.
 bool is_lone(const mpi::CommInfo& comm) { return comm.world_ranks.size() == 1; }
 
-int exchange_alone(Job& job, const mpi::CommInfo& comm, const Exchange& exchange) {
-  if (exchange.operands.defaults) exchange.operands.defaults->await();
+int exchange_alone(Job& job, const mpi::CommInfo& comm, const ProgramExchange& exchange) {
+  if (exchange.defaults) exchange.defaults->await();
   const int code = move_own(job, exchange);
   return code == MPI_SUCCESS ? code : comm.raise(code);
 }
@@ -290,24 +294,24 @@ void prepare_exchanges(Job& job, const std::shared_ptr<mpi::CommInfo>& comm) {
 }
 
 int exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
-             const Exchange& exchange) {
+             const ProgramExchange& exchange) {
   if (is_lone(*comm)) return exchange_alone(job, *comm, exchange);
   Team& team = *job.teams.of_blocking(comm);
   const std::uint64_t begin = trace::now_ns();
   Turn turn(job, team, Form::blocking, exchange);
   wait_for(job, turn, team);
   if (turn.code() != MPI_SUCCESS) return comm->raise(turn.code());
-  if (exchange.operands.defaults) exchange.operands.defaults->await();
+  if (exchange.defaults) exchange.defaults->await();
   const auto served = operation_of(job, call, exchange, team, turn.served());
   served->start(FloatModes::of_thread());
   wait_for(job, *served);
   count_blocking(job, served->called(), begin);
-  tell_outcome(exchange.operands, *served);
+  tell_outcome(exchange.asked, *served);
   return served->status().is_ok() ? MPI_SUCCESS : comm->raise(job.code_of(served->status()));
 }
 
 int begin_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
-                   Exchange exchange, MPI_Request* request) {
+                   ProgramExchange exchange, MPI_Request* request) {
   if (is_lone(*comm)) {
     const int code = exchange_alone(job, *comm, exchange);
     if (code != MPI_SUCCESS) return code;
@@ -322,17 +326,17 @@ int begin_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::
   exchange.is_direct = !job.collectives.immediate;
   Team& team = *job.teams.of(comm);
   auto begun = std::make_shared<ImmediateExchange>(
-      job, call, comm, team, std::make_unique<KeptExchange>(std::move(exchange)));
+      job, call, comm, team, std::make_unique<KeptExchange>(job, std::move(exchange)));
   begun->start(request);
   job.requests.insert(*request, std::move(begun));
   return MPI_SUCCESS;
 }
 
 int make_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
-                  Exchange exchange, MPI_Request* request) {
+                  ProgramExchange exchange, MPI_Request* request) {
   std::shared_ptr<Request> made;
   if (is_lone(*comm)) {
-    made = std::make_shared<LoneExchange>(comm, std::move(exchange));
+    made = std::make_shared<LoneExchange>(job, comm, std::move(exchange));
   } else {
     Team& team = *job.teams.of_blocking(comm);
     Turn turn(job, team, Form::persistent, exchange);
@@ -340,7 +344,8 @@ int make_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::C
     if (turn.code() != MPI_SUCCESS) return comm->raise(turn.code());
     exchange.is_direct = !job.collectives.immediate;
     made = std::make_shared<PersistentExchange>(
-        job, call, comm, team, std::make_unique<KeptExchange>(std::move(exchange)), turn.served());
+        job, call, comm, team, std::make_unique<KeptExchange>(job, std::move(exchange)),
+        turn.served());
   }
   // One that can be told from all others, and matches nothing.
   const int code = mpi::calls().Recv_init(nullptr, 0, MPI_BYTE, 0, 0, mpi::self_comm(), request);

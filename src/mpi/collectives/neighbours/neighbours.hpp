@@ -2,7 +2,7 @@
 // no such calls.
 #pragma once
 
-#include "mpi/collectives/neighbours/exchange.hpp"
+#include "mpi/collectives/neighbours/program_exchange.hpp"
 #include "mpi/collectives/route.hpp"
 
 namespace mpress::engine {
@@ -17,14 +17,14 @@ void prepare_exchanges(Job& job, const std::shared_ptr<mpi::CommInfo>& comm);
 
 /// A call that blocks. Returns an error code of MPI's, which has been raised.
 int exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
-             const Exchange& exchange);
+             const ProgramExchange& exchange);
 
 /// Begins one that does not: waits for no other rank. `request` completes when it is over.
 int begin_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
-                   Exchange exchange, MPI_Request* request);
+                   ProgramExchange exchange, MPI_Request* request);
 
 /// Makes a persistent one, for which it may wait; `request` is inactive.
 int make_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
-                  Exchange exchange, MPI_Request* request);
+                  ProgramExchange exchange, MPI_Request* request);
 
 }  // namespace mpress::engine

@@ -3,7 +3,6 @@
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
-namespace {
 
 std::optional<codec::Combine> combination_of(MPI_Op op) {
   if (op == MPI_SUM) return codec::Combine::sum;
@@ -12,8 +11,6 @@ std::optional<codec::Combine> combination_of(MPI_Op op) {
   if (op == MPI_PROD) return codec::Combine::prod;
   return std::nullopt;
 }
-
-}  // namespace
 
 std::optional<Reduction> reduction_of(const Operands& operands) {
   const std::optional<codec::Combine> how = combination_of(operands.op);

@@ -1,17 +1,16 @@
-// The blocks of a neighbourhood's call as one message of MPI's each, from where the program has
-// them to where it wants them: where all that this process sends is sure to go as it is.
+// The blocks of a neighbourhood's call as one message each, from where the program has them to
+// where it wants them: where all that this process sends is sure to go as it is.
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <vector>
 
+#include "coll/neighbourhoods/exchange.hpp"
+#include "coll/neighbourhoods/raw_messages.hpp"
 #include "coll/team.hpp"
+#include "config/config.hpp"
+#include "core/asked.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/collectives/neighbours/exchange.hpp"
-#include "mpi/collectives/neighbours/raw_messages.hpp"
-#include "mpi/messages/mpi_receive.hpp"
-#include "mpi/messages/send.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
@@ -22,16 +21,16 @@ namespace mpress::engine {
 class RawBlocks {
  public:
   /// `exchange`, `way`, and `coding`, which may be null, outlive it.
-  RawBlocks(Job& job, trace::Called called, Family family, const Team& team, int tag,
+  RawBlocks(Messaging& messaging, trace::Called called, Family family, const Team& team, int tag,
             const Exchange& exchange, const Way& way, const Coding* coding)
-      : job_(job),
+      : messaging_(messaging),
         called_(called),
         family_(family),
         team_(team),
         exchange_(exchange),
         way_(way),
         coding_(coding),
-        messages_(job, called, team, tag) {}
+        messages_(messaging, called, team, tag) {}
 
   /// Goes all that this process sends on `way`, which passes nothing on, as it is, and lies all in
   /// memory of the host? Before each start().
@@ -44,31 +43,19 @@ class RawBlocks {
   /// For a call that blocks, between two calls of advance(): see Runner.
   bool wait();
   /// Must this process take what has come for others to get on?
-  bool needs_host() const;
-  int code() const { return messages_.code(); }
+  bool needs_host() const { return messages_.needs_host(); }
+  Status status() const { return messages_.status(); }
   /// Once it is over: what the blocks that this process got have lost.
   double bound() const { return outcome_.bound; }
 
  private:
-  /// A block that came encoded, or whose data follows.
-  struct Framed {
-    explicit Framed(Job& job) : receive(job) {}
-
-    MpiReceive receive;
-    MPI_Status status{};
-    bool is_over = false;
-  };
-
-  bool goes_raw(int peer, const Part& part);
-  Part take_packed(std::size_t bytes);
+  bool goes_raw(int peer, const BlockData& data);
+  BlockData take_packed(const BlockData& data);
   void receive_all();
   void send_all();
-  void look();
-  bool is_frame(const std::byte* data, std::size_t bytes) const;
-  void take(const Part& part, int peer, const std::byte* data, std::size_t bytes);
-  bool advance_framed();
+  void finish();
 
-  Job& job_;
+  Messaging& messaging_;
   const trace::Called called_;
   const Family family_;
   const Team& team_;
@@ -79,10 +66,8 @@ class RawBlocks {
   std::vector<trace::Reason> reasons_;  ///< why each block that is sent goes as it is
   memory::Buffer packed_;               ///< blocks that have gaps where the program has them
   std::size_t packed_bytes_ = 0, packed_used_ = 0, longest_ = 0;
-  std::vector<std::byte*> packed_receives_;  ///< where each comes to; null: elsewhere
-  std::size_t least_framed_ = 0;             ///< shorter ones are sent as they are
-  std::vector<std::unique_ptr<Framed>> framed_;
-  bool are_looked_at_ = false;
+  std::vector<BlockData> packed_receives_;  ///< where each comes to; without data: elsewhere
+  std::size_t least_framed_ = 0;            ///< shorter ones are sent as they are
   Outcome outcome_;
 };
 

@@ -1,4 +1,4 @@
-#include "mpi/collectives/neighbours/plans.hpp"
+#include "coll/neighbourhoods/plans.hpp"
 
 #include <algorithm>
 #include <climits>

@@ -8,10 +8,10 @@
 #include <optional>
 #include <span>
 
+#include "coll/blocks/block_map.hpp"
+#include "coll/call.hpp"
 #include "coll/team.hpp"
-#include "mpi/collectives/blocks/blocks.hpp"
-#include "mpi/collectives/route.hpp"
-#include "mpi/messages/send.hpp"
+#include "message/message.hpp"
 #include "pipeline/opaque_block.hpp"
 #include "trace/record.hpp"
 
@@ -21,9 +21,9 @@ namespace mpress::engine {
 class Frames {
  public:
   /// `coding`: null, or what the call itself asks for; outlives it.
-  Frames(Job& job, const Collective& call, trace::Called called, const Team& team,
+  Frames(Messaging& messaging, const Collective& call, trace::Called called, const Team& team,
          const Coding* coding)
-      : job_(job), call_(call), called_(called), team_(team), coding_(coding) {}
+      : messaging_(messaging), call_(call), called_(called), team_(team), coding_(coding) {}
 
   /// Forgets what has been encoded.
   void restart();
@@ -31,26 +31,26 @@ class Frames {
   /// The frame of a block of this process's, which `number` tells from the others, on its way to a
   /// member; empty: it goes as it is. Waits for a device that has to encode. The same at each time
   /// until restart().
-  std::span<const std::byte> frame(std::uint32_t number, const Part& part, int to);
+  std::span<const std::byte> frame(std::uint32_t number, const BlockData& data, int to);
 
   /// Decodes one that came from a member. Waits for a device that has to.
-  int decode(std::span<const std::byte> frame, int from, const Part& part);
+  Status decode(std::span<const std::byte> frame, int from, const BlockData& data);
 
   /// The codec of what has been encoded, for the statistics.
   Codec codec() const { return codec_; }
   /// Of what this process has encoded or decoded, as Outcome::bound has it.
   double bound() const { return bound_; }
-  /// An error code of MPI's of what could not be encoded.
-  int code() const { return code_; }
+  /// Of what could not be encoded.
+  Status status() const { return status_; }
 
  private:
   struct Encoded {
     std::shared_ptr<OpaqueBlock> opaque;
     std::span<const std::byte> frame;
   };
-  std::span<const std::byte> encode(Encoded& encoded, const Part& part, int to);
+  std::span<const std::byte> encode(Encoded& encoded, const BlockData& data, int to);
 
-  Job& job_;
+  Messaging& messaging_;
   const Collective& call_;
   const trace::Called called_;
   const Team& team_;
@@ -58,7 +58,7 @@ class Frames {
   std::map<std::uint32_t, Encoded> encoded_;
   Codec codec_ = Codec::none;
   double bound_ = 0;
-  int code_ = MPI_SUCCESS;
+  Status status_;
 };
 
 }  // namespace mpress::engine

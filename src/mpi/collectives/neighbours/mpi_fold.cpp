@@ -1,27 +1,30 @@
-#include "mpi/collectives/neighbours/fold.hpp"
+#include "mpi/collectives/neighbours/mpi_fold.hpp"
 
 #include <algorithm>
 #include <array>
 
+#include "core/plain_layout.hpp"
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/job/job.hpp"
+#include "mpi/job/teams.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 
-Fold::Fold(Job& job, MPI_Count count, MPI_Datatype type, MPI_Datatype programs, MPI_Op op)
-    : job_(job), count_(count), type_(type), programs_(programs), op_(op) {
+MpiFold::MpiFold(Job& job, MPI_Count count, MPI_Datatype type, MPI_Datatype programs, MPI_Op op)
+    : job_(job), items_(count), type_(type), programs_(programs), op_(op) {
   const auto info = mpi::type_info(type);
   bytes_ = static_cast<std::size_t>(count) * info->size;
   has_gaps_ = !info->contiguous;
   if (!has_gaps_) {
-    packed_type_ = type;
-    packed_count_ = count;
+    layout_ = info;
+    count_ = count;
     return;
   }
   packed_type_ = info->packed_type();
-  packed_count_ = static_cast<MPI_Count>(bytes_ / info->packed_unit());
+  layout_ = plain_layout(info->element);
+  count_ = static_cast<std::int64_t>(bytes_ / info->packed_unit());
   MPI_Count lower = 0, extent = 0, first = 0, true_extent = 0;
   mpi::calls().Type_get_extent_x(type, &lower, &extent);
   mpi::calls().Type_get_true_extent_x(type, &first, &true_extent);
@@ -39,30 +42,31 @@ Fold::Fold(Job& job, MPI_Count count, MPI_Datatype type, MPI_Datatype programs, 
 }
 
 /// Operators of the program's are called as it calls MPI. MPI's own call nothing else.
-int Fold::reduce(const void* from, void* into) const {
+int MpiFold::reduce(const void* from, void* into) const {
   static const std::array own{MPI_SUM,  MPI_PROD, MPI_MAX,  MPI_MIN,  MPI_MAXLOC, MPI_MINLOC,
                               MPI_LAND, MPI_LOR,  MPI_LXOR, MPI_BAND, MPI_BOR,    MPI_BXOR};
   const auto call = [&]() -> int {
     return mpi::buffer_calls().Reduce_local_c
-               ? mpi::buffer_calls().Reduce_local_c(from, into, count_, programs_, op_)
-               : mpi::buffer_calls().Reduce_local(from, into, static_cast<int>(count_), programs_,
+               ? mpi::buffer_calls().Reduce_local_c(from, into, items_, programs_, op_)
+               : mpi::buffer_calls().Reduce_local(from, into, static_cast<int>(items_), programs_,
                                                   op_);
   };
   return std::ranges::find(own, op_) != own.end() ? compute(modes_, call) : call();
 }
 
-int Fold::combine(const void* from, void* into) {
-  if (bytes_ == 0) return MPI_SUCCESS;
-  if (!has_gaps_) return reduce(from, into);
+Status MpiFold::combine(const void* from, void* into) {
+  if (bytes_ == 0) return Status::ok;
+  if (!has_gaps_) return status_of(reduce(from, into));
   if (!laid_out_) laid_out_ = job_.pool.take(2 * room_);
-  if (!laid_out_) return MPI_ERR_NO_MEM;
+  if (!laid_out_) return Status::no_memory;
   void* const a = laid_out_.data() + first_;
   void* const b = laid_out_.data() + room_ + first_;
-  const mpi::TypedCount packed{packed_count_, packed_type_}, own{count_, type_};
+  const mpi::TypedCount packed{count_, packed_type_}, own{items_, type_};
   int code = mpi::relayout(from, packed, a, own);
   if (code == MPI_SUCCESS) code = mpi::relayout(into, packed, b, own);
   if (code == MPI_SUCCESS) code = reduce(a, b);
-  return code == MPI_SUCCESS ? mpi::relayout(b, own, into, packed) : code;
+  if (code == MPI_SUCCESS) code = mpi::relayout(b, own, into, packed);
+  return status_of(code);
 }
 
 }  // namespace mpress::engine

@@ -1,24 +1,25 @@
-#include "mpi/collectives/neighbours/packed_sums.hpp"
+#include "coll/neighbourhoods/packed_sums.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "mpi/job/job.hpp"
+#include "coll/blocks/copy_block.hpp"
+#include "message/messaging.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
 
 using schedule::Transfer;
 
-PackedSums::PackedSums(Job& job, trace::Called called, Team& team, std::uint32_t tag,
+PackedSums::PackedSums(Messaging& messaging, trace::Called called, Team& team, std::uint32_t tag,
                        const Exchange& exchange, const schedule::SumSchedule& schedule, Fold& fold)
-    : job_(job),
+    : messaging_(messaging),
       tag_(team, tag),
       exchange_(exchange),
       schedule_(schedule),
       fold_(fold),
       places_(schedule.transfers.blocks.size()),
-      messages_(job, called, team, tag_.of_blocks()) {
+      messages_(messaging, called, team, tag_.of_blocks()) {
   for (const Transfer& transfer : schedule.transfers.receives) {
     for (std::size_t i = 0; i < transfer.count; ++i) {
       places_[transfer.first + i] = received_moves_++;
@@ -28,8 +29,7 @@ PackedSums::PackedSums(Job& job, trace::Called called, Team& team, std::uint32_t
     for (std::size_t i = 0; i < transfer.count; ++i) places_[transfer.first + i] = sent_moves_++;
   }
   const std::size_t vectors = schedule.states + received_moves_ + sent_moves_ + 1;
-  memory_ = job.pool.take(std::max<std::size_t>(vectors * fold.bytes(), 1));
-  if (!memory_) mpi::fatal("no memory for the partial results of a reduction");
+  memory_ = messaging.pool.take(std::max<std::size_t>(vectors * fold.bytes(), 1));
 }
 
 void PackedSums::start() { begin(); }
@@ -46,10 +46,14 @@ bool PackedSums::begin() {
   for (std::size_t i = 0; i < receives.size(); ++i) {
     const std::size_t bytes = receives[i].count * fold_.bytes();
     std::byte* const to = of_receives() + places_[receives[i].first] * fold_.bytes();
-    messages_.receive(i, {to, static_cast<MPI_Count>(bytes), MPI_BYTE, bytes}, receives[i].peer);
+    messages_.receive(i, bytes_at(memory_ ? to : nullptr, bytes), receives[i].peer);
   }
-  enter_own();
-  merge(-1);
+  if (memory_) {
+    enter_own();
+    merge(-1);
+  } else {
+    messages_.note(Status::no_memory);
+  }
   proceed();
   return true;
 }
@@ -66,16 +70,13 @@ void PackedSums::enter(const void* from, std::uint32_t number, int times) {
 }
 
 void PackedSums::enter_own() {
-  const Part* before = nullptr;
+  const BlockData* before = nullptr;
   std::byte* const own = of_sends() + sent_moves_ * fold_.bytes();
   for (const schedule::SumSchedule::Entry& entry : schedule_.entries) {
-    const Part& part = exchange_.to(entry.neighbour);
-    if (part.bytes == 0) continue;
-    if (&part != before) {
-      messages_.note(
-          copy_part(job_, part, {own, fold_.packed_count(), fold_.packed_type(), fold_.bytes()}));
-    }
-    before = &part;
+    const BlockData& data = exchange_.to(entry.neighbour);
+    if (data.bytes == 0) continue;
+    if (&data != before) messages_.note(copy_block(messaging_, data, fold_.vector(own)));
+    before = &data;
     enter(own, entry.state, entry.times);
   }
 }
@@ -108,18 +109,17 @@ void PackedSums::send_round() {
   for (; next_send_ < sends.size() && sends[next_send_].round == round_; ++next_send_) {
     const Transfer& transfer = sends[next_send_];
     std::byte* const begin = of_sends() + places_[transfer.first] * fold_.bytes();
+    const std::size_t bytes = transfer.count * fold_.bytes();
+    if (bytes == 0) continue;
+    if (!status().is_ok()) {
+      messages_.send_nothing(next_send_, transfer.peer);
+      continue;
+    }
     for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
       const std::uint32_t from = schedule_.state_of[schedule_.transfers.blocks[i]];
       std::memcpy(of_sends() + places_[i] * fold_.bytes(), state(from), fold_.bytes());
     }
-    const std::size_t bytes = transfer.count * fold_.bytes();
-    if (bytes == 0) continue;
-    if (code() == MPI_SUCCESS) {
-      messages_.send(next_send_, {begin, static_cast<MPI_Count>(bytes), MPI_BYTE, bytes},
-                     transfer.peer);
-    } else {
-      messages_.send_nothing(next_send_, transfer.peer);
-    }
+    messages_.send(next_send_, bytes_at(begin, bytes), transfer.peer);
   }
 }
 
@@ -131,9 +131,9 @@ bool PackedSums::proceed() {
     const std::size_t most = needed();
     if (!messages_.have_come(most)) return false;
     for (; taken_in_ < most; ++taken_in_) {
-      if (code() == MPI_SUCCESS) take_in(receives[taken_in_]);
+      if (status().is_ok()) take_in(receives[taken_in_]);
     }
-    merge(round_);
+    if (status().is_ok()) merge(round_);
   }
   return true;
 }
@@ -156,10 +156,8 @@ void PackedSums::deliver() {
   };
   count(trace::Direction::send, schedule_.transfers.sends);
   count(trace::Direction::receive, schedule_.transfers.receives);
-  if (code() != MPI_SUCCESS || !schedule_.has_result || fold_.bytes() == 0) return;
-  messages_.note(copy_part(job_,
-                           {state(0), fold_.packed_count(), fold_.packed_type(), fold_.bytes()},
-                           exchange_.sum->result));
+  if (!status().is_ok() || !schedule_.has_result || fold_.bytes() == 0) return;
+  messages_.note(copy_block(messaging_, fold_.vector(state(0)), exchange_.sum->result));
 }
 
 bool PackedSums::wait() {

@@ -8,19 +8,22 @@
 #include <vector>
 
 #include "coll/blocks/runner.hpp"
+#include "coll/blocks/served.hpp"
 #include "coll/call_tag.hpp"
 #include "coll/collective_operation.hpp"
-#include "mpi/collectives/blocks/blocks.hpp"
-#include "mpi/collectives/neighbours/exchange.hpp"
-#include "mpi/collectives/neighbours/packed_rounds.hpp"
-#include "mpi/collectives/neighbours/raw_blocks.hpp"
-#include "mpi/objects/comm_info.hpp"
+#include "coll/neighbourhoods/exchange.hpp"
+#include "coll/neighbourhoods/frames.hpp"
+#include "coll/neighbourhoods/packed_rounds.hpp"
+#include "coll/neighbourhoods/raw_blocks.hpp"
 #include "pipeline/sum_encoder.hpp"
 
 namespace mpress::engine {
 
-/// The costs of messages between a communicator's members, on which all of them have agreed.
-policy::LinkCosts links_of(const Job& job, const Team& team);
+/// The costs of messages between a team's members, on which all of them have agreed.
+policy::LinkCosts links_of(const Messaging& messaging, const Team& team);
+
+/// May any member have a block that is long enough to be encoded? All know alike.
+bool may_encode(const Messaging& messaging, const Exchange& exchange);
 
 /// Blocks as messages: of an all-gather as those of a gather, whose root is everybody.
 class ExchangeBlocks final : public BlockMap {
@@ -28,11 +31,9 @@ class ExchangeBlocks final : public BlockMap {
   /// Both outlive it.
   ExchangeBlocks(const Exchange& exchange, const Way& way, int members);
 
-  BlockData outgoing(schedule::Block block) const override {
-    return data_of(exchange_.outgoing(block));
-  }
+  BlockData outgoing(schedule::Block block) const override { return exchange_.outgoing(block); }
   BlockData incoming(schedule::Block block) const override {
-    return data_of(exchange_.incoming(way_, block));
+    return exchange_.incoming(way_, block);
   }
 
  private:
@@ -44,13 +45,13 @@ class ExchangeBlocks final : public BlockMap {
 class NeighbourCall final : public CollectiveOperation {
  public:
   /// What it refers to outlives it. `served`: its tag, and whether the call blocks.
-  NeighbourCall(Job& job, const Collective& call, const Exchange& exchange, Team& team,
+  NeighbourCall(Messaging& messaging, const Collective& call, const Exchange& exchange, Team& team,
                 const Served& served);
 
   /// Has the exchange itself.
-  NeighbourCall(Job& job, const Collective& call, std::unique_ptr<const Exchange> exchange,
-                Team& team, const Served& served)
-      : NeighbourCall(job, call, *exchange, team, served) {
+  NeighbourCall(Messaging& messaging, const Collective& call,
+                std::unique_ptr<const Exchange> exchange, Team& team, const Served& served)
+      : NeighbourCall(messaging, call, *exchange, team, served) {
     kept_ = std::move(exchange);
   }
 
@@ -62,7 +63,7 @@ class NeighbourCall final : public CollectiveOperation {
   void await(bool is_awaited) override;
   bool wait() override;
   trace::Called called() const override;
-  Status status() const override { return status_of(code_); }
+  Status status() const override { return status_; }
   double bound() const override { return bound_; }
 
   // Where payloads are kept:
@@ -77,10 +78,13 @@ class NeighbourCall final : public CollectiveOperation {
   void keep_payloads();
   bool is_kept(std::span<const int> slots) const;
   bool begin();
-  int copy_again();
+  Status copy_again();
+  void note(Status status) {
+    if (status_.is_ok()) status_ = status;
+  }
 
-  Job& job_;
-  const Collective& call_;
+  Messaging& messaging_;
+  const Collective call_;
   std::unique_ptr<const Exchange> kept_;
   const Exchange& exchange_;
   Team& team_;
@@ -92,12 +96,12 @@ class NeighbourCall final : public CollectiveOperation {
   std::optional<Frames> frames_;        ///< of what is packed, if anything is encoded
   std::optional<PackedRounds> packed_;  ///< one of these; the others while it is under way:
   std::optional<RawBlocks> raw_;
-  std::unique_ptr<Envelopes> envelopes_;
+  std::unique_ptr<Envelopes> envelopes_;  ///< of the runner
   std::optional<Runner> runner_;
   std::vector<Summand> brought_;  ///< where payloads are kept, by places
   bool is_under_way_ = false;
   bool is_awaited_ = false;
-  int code_ = MPI_SUCCESS;
+  Status status_;
   double bound_ = 0;
 };
 

@@ -10,23 +10,23 @@
 #include <cstddef>
 #include <vector>
 
+#include "coll/neighbourhoods/exchange.hpp"
+#include "coll/neighbourhoods/frames.hpp"
+#include "coll/neighbourhoods/raw_messages.hpp"
 #include "coll/team.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/collectives/neighbours/exchange.hpp"
-#include "mpi/collectives/neighbours/frames.hpp"
-#include "mpi/collectives/neighbours/raw_messages.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
 
-/// Raises nothing. One thread at a time calls it. Ends the process where there is no memory, as
-/// others wait for its messages.
+/// Raises nothing. One thread at a time calls it. Where there is no memory others get nothing, and
+/// an error.
 class PackedRounds {
  public:
   /// `exchange`, `way` and `frames` outlive it. `frames`: null where no block is encoded, as all
   /// processes know.
-  PackedRounds(Job& job, trace::Called called, const Team& team, int tag, const Exchange& exchange,
-               const Way& way, Frames* frames);
+  PackedRounds(Messaging& messaging, trace::Called called, const Team& team, int tag,
+               const Exchange& exchange, const Way& way, Frames* frames);
 
   /// Posts all receives, and sends what the first round sends. Not while it is under way.
   void start();
@@ -34,19 +34,18 @@ class PackedRounds {
   /// Lets it proceed, and waits for no rank. True once it is over.
   bool advance();
 
-  /// For a call that blocks, between two calls of advance(): MPI waits for what comes next.
+  /// For a call that blocks, between two calls of advance(): waits for the messages that come next.
   bool wait();
 
-  /// An error code of MPI's.
-  int code() const { return messages_.code(); }
+  Status status() const { return messages_.status(); }
 
  private:
-  /// A transfer, as MPI has it.
+  /// A transfer, as one message.
   struct Message {
     const schedule::Transfer* transfer;
     std::size_t bytes;
     std::size_t at;           ///< in the memory of this
-    const Part* direct;       ///< in the program's memory, instead; null: it is packed
+    const BlockData* direct;  ///< in the program's memory, instead; null: it is packed
     std::uint32_t passed_on;  ///< or where this entry came; none: Passages::own
     std::size_t wire_bytes;   ///< that were sent, or have come
     Codec codec;              ///< of any of its frames
@@ -62,8 +61,8 @@ class PackedRounds {
   std::size_t needed() const;
   bool proceed();
   void send_round();
-  Part ready(Message& message);
-  Part ready_framed(Message& message);
+  BlockData ready(Message& message);
+  BlockData ready_framed(Message& message);
   void unpack(const Message& message);
   bool read_lengths(Message& message, std::size_t bytes);
   void measure(std::size_t number);
@@ -71,13 +70,15 @@ class PackedRounds {
   std::size_t room(std::uint32_t part) const {
     return exchange_.sizes[part] + (frames_ ? sizeof(Length) : 0);
   }
-  void copy(const Part& from, const Part& to);
+  void pack(const BlockData& from, std::byte* to);
+  void unpack(std::byte* from, std::size_t bytes, const BlockData& to);
+  void copy(const BlockData& from, const BlockData& to);
 
-  Job& job_;
+  Messaging& messaging_;
   const Exchange& exchange_;
   const Way& way_;
   Frames* const frames_;
-  const bool is_plain_;  ///< all parts are the host's, without gaps
+  const bool is_plain_;  ///< all blocks are the host's, without gaps
   std::vector<Message> receives_;
   std::vector<Message> sends_;
   /// Of each entry of the schedule that is received: where it is, in the program's memory, or in

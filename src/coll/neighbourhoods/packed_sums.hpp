@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "coll/call_tag.hpp"
+#include "coll/neighbourhoods/exchange.hpp"
+#include "coll/neighbourhoods/fold.hpp"
+#include "coll/neighbourhoods/raw_messages.hpp"
 #include "coll/team.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls/calls.hpp"
-#include "mpi/collectives/neighbours/exchange.hpp"
-#include "mpi/collectives/neighbours/fold.hpp"
-#include "mpi/collectives/neighbours/raw_messages.hpp"
 #include "schedule/neighbourhoods/neighbour_sums.hpp"
 #include "trace/record.hpp"
 
@@ -20,8 +19,8 @@ namespace mpress::engine {
 /// Raises nothing. One thread at a time calls it.
 class PackedSums {
  public:
-  /// All but the tag outlives it. Ends the process where there is no memory.
-  PackedSums(Job& job, trace::Called called, Team& team, std::uint32_t tag,
+  /// All but the tag outlives it. Where there is no memory others get nothing, and an error.
+  PackedSums(Messaging& messaging, trace::Called called, Team& team, std::uint32_t tag,
              const Exchange& exchange, const schedule::SumSchedule& schedule, Fold& fold);
 
   /// Not while it is under way.
@@ -30,7 +29,7 @@ class PackedSums {
   bool advance();
   /// For a call that blocks, between two calls of advance().
   bool wait();
-  int code() const { return messages_.code(); }
+  Status status() const { return messages_.status(); }
 
  private:
   bool begin();
@@ -46,7 +45,7 @@ class PackedSums {
   void take_in(const schedule::Transfer& transfer);
   void deliver();
 
-  Job& job_;
+  Messaging& messaging_;
   CallTag tag_;
   const Exchange& exchange_;
   const schedule::SumSchedule& schedule_;

@@ -6,11 +6,11 @@
 
 #include "codec/grid.hpp"
 #include "coll/collective_operation.hpp"
+#include "coll/neighbourhoods/exchange.hpp"
+#include "coll/neighbourhoods/fold.hpp"
+#include "coll/neighbourhoods/neighbour_call.hpp"
+#include "coll/neighbourhoods/packed_sums.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/collectives/neighbours/exchange.hpp"
-#include "mpi/collectives/neighbours/fold.hpp"
-#include "mpi/collectives/neighbours/neighbour_call.hpp"
-#include "mpi/collectives/neighbours/packed_sums.hpp"
 #include "pipeline/sum_encoder.hpp"
 
 namespace mpress::engine {
@@ -20,9 +20,9 @@ namespace mpress::engine {
 /// with partial results (packed_sums).
 class NeighbourSum final : public CollectiveOperation {
  public:
-  /// As NeighbourCall. `exchange` has a sum. Ends the process where there is no memory, as others
-  /// wait for messages.
-  NeighbourSum(Job& job, const Collective& call, const Exchange& exchange, Team& team,
+  /// As NeighbourCall. `exchange` has a sum. Where there is no memory others get all that this
+  /// process has for them, or an error.
+  NeighbourSum(Messaging& messaging, const Collective& call, const Exchange& exchange, Team& team,
                const Served& served);
 
   void start(FloatModes modes) override;
@@ -33,7 +33,7 @@ class NeighbourSum final : public CollectiveOperation {
   }
   bool wait() override { return straight_ ? straight_->wait() : packed_->wait(); }
   trace::Called called() const override;
-  Status status() const override { return status_of(code_); }
+  Status status() const override { return status_; }
   double bound() const override { return bound_; }
 
  private:
@@ -46,16 +46,16 @@ class NeighbourSum final : public CollectiveOperation {
 
   Coding coding_of(const Spec& spec) const;
   void prepare_straight(Team& team, const Served& served);
-  Part vector(std::size_t place) const;
+  BlockData vector(std::size_t place) const;
   void begin_sum();
   bool add_some();
   void finish();
-  int fold();
+  Status fold();
 
-  Job& job_;
+  Messaging& messaging_;
   Collective call_;
   const Exchange& exchange_;
-  Fold fold_;
+  Fold& fold_;
   Coding coding_{.spec = {.codec = Codec::none}};  ///< of each source's vector
   Exchange staged_;
   memory::Buffer memory_;
@@ -65,14 +65,14 @@ class NeighbourSum final : public CollectiveOperation {
   std::optional<HostSum> sum_;  ///< in quanta, under way
   std::uint64_t added_ = 0;     ///< chunks of it
   bool has_come_ = false;
-  int code_ = MPI_SUCCESS;
+  Status status_;
   double bound_ = 0;
 };
 
 /// May vectors of a reduction be encoded, as all members know alike?
-bool may_encode_sum(const Job& job, const Exchange& exchange);
+bool may_encode_sum(const Messaging& messaging, const Exchange& exchange);
 
-/// Combines, in a process that is alone, what it has for itself. Returns an error code of MPI's.
-int fold_own(Job& job, const Exchange& exchange);
+/// Combines, in a process that is alone, what it has for itself.
+Status fold_own(Messaging& messaging, const Exchange& exchange);
 
 }  // namespace mpress::engine

@@ -9,34 +9,34 @@
 #include <utility>
 #include <vector>
 
-#include "mpi/collectives/blocks/blocks.hpp"
-#include "mpi/collectives/neighbours/plans.hpp"
-#include "mpi/collectives/operands.hpp"
-#include "mpi/objects/type_info.hpp"
+#include "codec/combine.hpp"
+#include "coll/blocks/block_map.hpp"
+#include "coll/neighbourhoods/fold.hpp"
+#include "coll/neighbourhoods/plans.hpp"
+#include "message/message.hpp"
 
 namespace mpress::engine {
 
-struct Coding;
+class Team;
 
-/// The buffers of a call. Neighbours that do not exist have parts without bytes.
+/// The buffers of a call. Neighbours that do not exist have blocks without bytes.
 struct Exchange {
   Pattern pattern = Pattern::alltoall;
-  Operands operands;           ///< what the call asks for, and its communicator; no buffer
-  std::vector<Part> sent;      ///< to each neighbour; of an all-gather one, to all
-  std::vector<Part> received;  ///< from each
+  std::vector<BlockData> sent;      ///< to each neighbour; of an all-gather one, to all
+  std::vector<BlockData> received;  ///< from each
   /// Bytes of what is `sent`, by any process; empty: no process knows all.
   std::vector<std::size_t> sizes;
 
-  /// The part that goes to a neighbour.
-  const Part& to(int neighbour) const {
+  /// The block that goes to a neighbour.
+  const BlockData& to(int neighbour) const {
     return sent[pattern == Pattern::allgather ? 0 : static_cast<std::size_t>(neighbour)];
   }
-  /// The part of a schedule's block that this process sends, where blocks are not packed.
-  const Part& outgoing(schedule::Block block) const {
+  /// A schedule's block that this process sends, where blocks are not packed.
+  const BlockData& outgoing(schedule::Block block) const {
     return to(static_cast<int>(block % places()));
   }
   /// Where such a block belongs; of an all-gather first, as it may belong to several places.
-  const Part& incoming(const Way& way, schedule::Block block) const {
+  const BlockData& incoming(const Way& way, schedule::Block block) const {
     const auto slot = pattern == Pattern::alltoall
                           ? static_cast<int>(block % places())
                           : way.passages.slots(way.passages.entry_of(block)).front();
@@ -57,29 +57,24 @@ struct Exchange {
 
   /// Of a reduction: what comes is combined to one vector, and `received` is not the program's.
   struct Sum {
-    Part result;
-    MPI_Datatype type;  ///< the result's, as the program's operator gets it
-    MPI_Op op;
+    BlockData result;
+    std::shared_ptr<Fold> fold;         ///< of vectors like the result, without gaps
+    std::optional<codec::Combine> how;  ///< where it is one that mpress knows
+    /// Of vectors of numbers, which `how` combines one by one; empty: of anything else.
+    std::optional<ElementType> element;
   };
   std::optional<Sum> sum;
 
-  /// How blocks are encoded, where the call's own operands do not say it.
-  const Coding* coding = nullptr;
+  /// How blocks are encoded, where the call says it itself; else as the communicator has it.
+  std::optional<Coding> coding = {};
   /// Payloads are kept as they come, for NeighbourCall::summands(), and not decoded.
   bool keeps_payloads = false;
-
-  /// The program may free its types while the call is under way.
-  void keep_types();
-
- private:
-  std::vector<std::unique_ptr<mpi::KeptType>> kept_;
 };
 
-/// Copies what the process has for itself. Returns an error code of MPI's, and raises nothing.
-int copy_own(Job& job, const Exchange& exchange);
+/// What encodes an exchange's blocks: the innermost of what was asked.
+Spec spec_of(const Config& config, const Exchange& exchange, const Team& team);
 
-/// Before the start of a call with memory of devices: its place behind what their default streams
-/// hold. Null where that is nothing.
-std::shared_ptr<StreamOrder> order_behind_defaults(Job& job, const Exchange& exchange);
+/// Copies what the process has for itself. Raises nothing.
+Status copy_own(Messaging& messaging, const Exchange& exchange);
 
 }  // namespace mpress::engine

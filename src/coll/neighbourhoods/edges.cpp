@@ -1,4 +1,4 @@
-#include "mpi/collectives/neighbours/edges.hpp"
+#include "coll/neighbourhoods/edges.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -26,7 +26,7 @@ std::vector<Edges> edges_of(std::span<const int> places, const std::vector<int>&
   std::unordered_map<int, std::size_t> known;
   for (const int place : places) {
     const int peer = peers[static_cast<std::size_t>(place)];
-    if (peer == MPI_PROC_NULL || peer == rank || !has_data(place)) continue;
+    if (peer == schedule::Topology::none || peer == rank || !has_data(place)) continue;
     const auto [at, is_new] = known.try_emplace(peer, found.size());
     if (is_new) found.push_back({peer, {}});
     found[at->second].places.push_back(place);
@@ -34,30 +34,28 @@ std::vector<Edges> edges_of(std::span<const int> places, const std::vector<int>&
   return found;
 }
 
-std::vector<Part> parts_of(const Operand& operand, const Blocks& blocks, const auto& is_there) {
-  std::vector<Part> parts(static_cast<std::size_t>(blocks.number()));
-  for (int i = 0; i < blocks.number(); ++i) {
-    if (is_there(i)) parts[static_cast<std::size_t>(i)] = part_of(operand, blocks, i);
+std::vector<BlockData> look_up(const BlockList& blocks, const auto& is_there) {
+  std::vector<BlockData> found(static_cast<std::size_t>(blocks.count()));
+  for (int i = 0; i < blocks.count(); ++i) {
+    if (is_there(i)) found[static_cast<std::size_t>(i)] = blocks[i];
   }
-  return parts;
+  return found;
 }
 
-std::unique_ptr<const Exchange> along_edges(const Collective& call, const Operands& operands,
-                                            const Team& team, const LongPairs* pairs) {
-  const mpi::Topology& topology = *operands.topology;
+std::unique_ptr<Exchange> along_edges(const Collective& call, const Team& team,
+                                      const schedule::Topology& topology, const BlockList& sent,
+                                      const BlockList& received, const LongPairs* pairs) {
   const bool is_gather = call.has_many_readers;
   auto exchange = std::make_unique<Exchange>();
   exchange->pattern = is_gather ? Pattern::allgather : Pattern::alltoall;
-  exchange->operands.asked = operands.asked;
-  exchange->operands.comm = operands.comm;
   const auto is_missing = [](const std::vector<int>& peers, int i) {
-    return peers[static_cast<std::size_t>(i)] == MPI_PROC_NULL;
+    return peers[static_cast<std::size_t>(i)] == schedule::Topology::none;
   };
-  exchange->sent = parts_of(operands.send, operands.send.reads, [&](int i) {
+  exchange->sent = look_up(sent, [&](int i) {
     if (!is_gather && is_missing(topology.destinations, i)) return false;
     return !pairs || pairs->is_sent(i);
   });
-  exchange->received = parts_of(operands.receive, operands.receive.writes, [&](int i) {
+  exchange->received = look_up(received, [&](int i) {
     return !is_missing(topology.sources, i) && (!pairs || pairs->is_received(i));
   });
 
@@ -100,10 +98,11 @@ std::unique_ptr<const Exchange> along_edges(const Collective& call, const Operan
 
 }  // namespace
 
-std::unique_ptr<const Exchange> exchange_along_edges(const Collective& call,
-                                                     const Operands& operands, const Team& team,
-                                                     const LongPairs* pairs) {
-  return compute([&] { return along_edges(call, operands, team, pairs); });
+std::unique_ptr<Exchange> exchange_along_edges(const Collective& call, const Team& team,
+                                               const schedule::Topology& topology,
+                                               const BlockList& sent, const BlockList& received,
+                                               const LongPairs* pairs) {
+  return compute([&] { return along_edges(call, team, topology, sent, received, pairs); });
 }
 
 }  // namespace mpress::engine

@@ -1,14 +1,13 @@
-#include "mpi/collectives/neighbours/neighbour_sum.hpp"
+#include "coll/neighbourhoods/neighbour_sum.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "codec/float_environment.hpp"
 #include "codec/sum_grid.hpp"
+#include "coll/blocks/copy_block.hpp"
 #include "message/block.hpp"
-#include "mpi/collectives/operations.hpp"
-#include "mpi/job/job.hpp"
-#include "mpi/objects/type_info.hpp"
+#include "message/messaging.hpp"
 #include "pipeline/loss.hpp"
 #include "pipeline/sum_encoder.hpp"
 #include "trace/message.hpp"
@@ -18,10 +17,7 @@ namespace {
 
 /// Do errors of the vectors add up to at most their sum in the result?
 bool adds_errors(const Exchange::Sum& sum) {
-  const auto type = mpi::type_info(sum.type);
-  const bool is_number = type->is_predefined && type->element &&
-                         type->size == element_size(*type->element);  // no pair, and not complex
-  return is_number && (sum.op == MPI_SUM || sum.op == MPI_MIN || sum.op == MPI_MAX);
+  return sum.element && sum.how && *sum.how != codec::Combine::prod;
 }
 
 /// The codec of each source's vector: szp with its part of the bound. Other codecs have no bound
@@ -35,8 +31,8 @@ Spec part_of_bound(const Spec& whole, std::size_t sources) {
 
 }  // namespace
 
-bool may_encode_sum(const Job& job, const Exchange& exchange) {
-  return exchange.sum->result.bytes >= least_long(job) && adds_errors(*exchange.sum);
+bool may_encode_sum(const Messaging& messaging, const Exchange& exchange) {
+  return exchange.sum->result.bytes >= least_long(messaging.config) && adds_errors(*exchange.sum);
 }
 
 /// All vectors are on one grid, whatever they hold, and all processes know it. With a relative
@@ -45,8 +41,9 @@ bool may_encode_sum(const Job& job, const Exchange& exchange) {
 std::optional<NeighbourSum::Quanta> NeighbourSum::quanta_of(const Spec& spec,
                                                             const Exchange& exchange) {
   const auto places = static_cast<int>(exchange.received.size());
-  if (exchange.sum->op != MPI_SUM || spec.bound != Bound::abs || places < 2) return std::nullopt;
-  const ElementType type = *mpi::type_info(exchange.sum->type)->element;
+  if (exchange.sum->how != codec::Combine::sum || spec.bound != Bound::abs || places < 2)
+    return std::nullopt;
+  const ElementType type = *exchange.sum->element;
   const auto grid = codec::blind_grid(type, spec.value, places);
   if (!grid || !codec::resolvable(type, grid->bound)) return std::nullopt;
   const double most = codec::covered(type, spec.value, places);
@@ -59,25 +56,21 @@ Coding NeighbourSum::coding_of(const Spec& spec) const {
   Coding coding{.spec = spec, .is_summed = true};
   coding.spec.value = quanta_->grid.bound;
   coding.spec.slack = quanta_->grid.slack;
-  coding.chunk_bytes = job_.chunks.is_open() ? job_.chunks.least_chunk_bytes() : 0;
+  coding.chunk_bytes = messaging_.chunks.is_open() ? messaging_.chunks.least_chunk_bytes() : 0;
   return coding;
 }
 
-NeighbourSum::NeighbourSum(Job& job, const Collective& call, const Exchange& exchange, Team& team,
-                           const Served& served)
-    : job_(job),
-      call_(call),
-      exchange_(exchange),
-      fold_(job, exchange.sum->result.count, exchange.sum->result.type, exchange.sum->type,
-            exchange.sum->op) {
-  const Spec spec = spec_of(job, exchange.operands, team);
-  const bool encodes = may_encode_sum(job, exchange) && spec.codec == Codec::szp;
+NeighbourSum::NeighbourSum(Messaging& messaging, const Collective& call, const Exchange& exchange,
+                           Team& team, const Served& served)
+    : messaging_(messaging), call_(call), exchange_(exchange), fold_(*exchange.sum->fold) {
+  const Spec spec = spec_of(messaging.config, exchange, team);
+  const bool encodes = may_encode_sum(messaging, exchange) && spec.codec == Codec::szp;
   const schedule::SumSchedule* const combined =
-      exchange.is_direct
-          ? nullptr
-          : exchange.plans->sums(exchange.pattern, fold_.bytes(), encodes, links_of(job, team));
+      exchange.is_direct ? nullptr
+                         : exchange.plans->sums(exchange.pattern, fold_.bytes(), encodes,
+                                                links_of(messaging, team));
   if (combined) {
-    packed_.emplace(job, called(), team, served.tag, exchange, *combined, fold_);
+    packed_.emplace(messaging, called(), team, served.tag, exchange, *combined, fold_);
     return;
   }
   if (encodes) {
@@ -93,26 +86,24 @@ void NeighbourSum::prepare_straight(Team& team, const Served& served) {
   staged_.sent = exchange_.sent;
   staged_.plans = exchange_.plans;
   staged_.is_direct = true;
-  staged_.coding = &coding_;
+  staged_.coding = coding_;
   const std::size_t places = exchange_.received.size();
   staged_.received.resize(places);
-  memory_ = job_.pool.take(std::max<std::size_t>((places + 1) * fold_.bytes(), 1));
-  if (!memory_) mpi::fatal("no memory for the vectors of a reduction");
+  memory_ = messaging_.pool.take(std::max<std::size_t>((places + 1) * fold_.bytes(), 1));
   std::size_t sources = 0;
   for (std::size_t i = 0; i < places; ++i) {
     if (exchange_.received[i].bytes == 0) continue;  // there is no such source
     staged_.received[i] = vector(i);
     ++sources;
   }
-  staged_.keeps_payloads = quanta_ && sources > 1;
+  staged_.keeps_payloads = quanta_ && sources > 1 && memory_;
   if (quanta_) call_.has_many_readers = true;  // blocks that are summed are encoded as such
-  straight_.emplace(job_, call_, staged_, team, served);
+  straight_.emplace(messaging_, call_, staged_, team, served);
 }
 
 /// In memory of this process's own.
-Part NeighbourSum::vector(std::size_t place) const {
-  return {memory_.data() + place * fold_.bytes(), fold_.packed_count(), fold_.packed_type(),
-          fold_.bytes()};
+BlockData NeighbourSum::vector(std::size_t place) const {
+  return fold_.vector(memory_ ? memory_.data() + place * fold_.bytes() : nullptr);
 }
 
 trace::Called NeighbourSum::called() const {
@@ -122,7 +113,7 @@ trace::Called NeighbourSum::called() const {
 }
 
 void NeighbourSum::start(FloatModes modes) {
-  code_ = MPI_SUCCESS;
+  status_ = Status::ok;
   bound_ = 0;
   has_come_ = false;
   sum_.reset();
@@ -134,7 +125,7 @@ void NeighbourSum::start(FloatModes modes) {
 bool NeighbourSum::advance() {
   if (packed_) {
     if (!packed_->advance()) return false;
-    code_ = packed_->code();
+    status_ = packed_->status();
     return true;
   }
   has_come_ = has_come_ || straight_->advance();
@@ -155,92 +146,90 @@ void NeighbourSum::begin_sum() {
       compute([&] { return straight_->bound() > 0; }) ||
       std::ranges::any_of(summands, [](const Summand& one) { return one.opaque != nullptr; });
   if (!is_any_encoded && !exchange_.plans->hints().is_reproducible) return;
-  const ElementType type = *mpi::type_info(exchange_.sum->type)->element;
+  const ElementType type = *exchange_.sum->element;
   const Chunking cut{coding_.spec,
                      type,
                      fold_.bytes() / element_size(type),
                      coding_.chunk_of(fold_.bytes()),
-                     job_.rank,
-                     next_number(job_)};
+                     messaging_.rank,
+                     next_number(messaging_)};
   const bool are_alike = std::ranges::all_of(summands, [&](const Summand& one) {
     return !one.opaque || (one.opaque->cut().count == cut.count &&
                            one.opaque->cut().chunk_bytes == cut.chunk_bytes);
   });
-  if (!are_alike) code_ = MPI_ERR_TRUNCATE;  // the program gave other lengths elsewhere
-  sum_.emplace(job_, cut, std::move(summands));
+  if (!are_alike) status_ = Status::truncated;  // the program gave other lengths elsewhere
+  sum_.emplace(messaging_, cut, std::move(summands));
 }
 
 /// A chunk of the sum in quanta, if it is ready. True once there is nothing left to add.
 bool NeighbourSum::add_some() {
   if (!sum_) begin_sum();
-  if (!sum_ || added_ == sum_->cut().chunks() || code_ != MPI_SUCCESS) return true;
+  if (!sum_ || added_ == sum_->cut().chunks() || !status_.is_ok()) return true;
   if (sum_->ready() == added_) {
-    code_ = job_.code_of(sum_->status());
-    return code_ != MPI_SUCCESS;
+    status_ = sum_->status();
+    return !status_.is_ok();
   }
   auto* const result = static_cast<std::byte*>(vector(staged_.received.size()).data);
   Made made;
   if (!sum_->make(added_, nullptr, result + sum_->cut().offset(added_), made)) {
-    code_ = MPI_ERR_NO_MEM;
+    status_ = Status::no_memory;
     return true;
   }
   return ++added_ == sum_->cut().chunks();
 }
 
 void NeighbourSum::finish() {
-  if (!straight_->status().is_ok()) code_ = job_.code_of(straight_->status());
+  if (!straight_->status().is_ok()) status_ = straight_->status();
   if (sum_) {
     bound_ = quanta_->bound;
-    if (code_ == MPI_SUCCESS) {
-      note(job_.record.row({trace::Direction::complete, called(), trace::any_peer}),
+    if (status_.is_ok()) {
+      note(messaging_.record.row({trace::Direction::complete, called(), trace::any_peer}),
            {true, bound_});
-      code_ = copy_part(job_, vector(staged_.received.size()), exchange_.sum->result);
+      status_ = copy_block(messaging_, vector(staged_.received.size()), exchange_.sum->result);
     }
   } else {
     bound_ = compute(
         [&] { return straight_->bound() * static_cast<double>(exchange_.received.size()); });
-    if (code_ == MPI_SUCCESS) code_ = fold();
+    if (status_.is_ok()) status_ = fold();
   }
   sum_.reset();
   straight_->drop_payloads();
 }
 
 /// In the order of the list.
-int NeighbourSum::fold() {
+Status NeighbourSum::fold() {
   std::byte* result = nullptr;
-  for (const Part& part : staged_.received) {
-    if (part.bytes == 0) continue;
-    auto* const vector = static_cast<std::byte*>(part.data);
+  for (const BlockData& source : staged_.received) {
+    if (source.bytes == 0) continue;
+    auto* const vector = static_cast<std::byte*>(source.data);
     if (result) {
-      const int code = fold_.combine(vector, result);
-      if (code != MPI_SUCCESS) return code;
+      const Status status = fold_.combine(vector, result);
+      if (!status.is_ok()) return status;
     } else {
       result = vector;
     }
   }
-  if (!result) return MPI_SUCCESS;
-  return copy_part(job_, {result, fold_.packed_count(), fold_.packed_type(), fold_.bytes()},
-                   exchange_.sum->result);
+  if (!result) return Status::ok;
+  return copy_block(messaging_, fold_.vector(result), exchange_.sum->result);
 }
 
-int fold_own(Job& job, const Exchange& exchange) {
+Status fold_own(Messaging& messaging, const Exchange& exchange) {
   const Exchange::Sum& sum = *exchange.sum;
-  Fold fold(job, sum.result.count, sum.result.type, sum.type, sum.op);
-  if (fold.bytes() == 0 || exchange.plans->own().empty()) return MPI_SUCCESS;
-  const memory::Buffer memory = job.pool.take(2 * fold.bytes());
-  if (!memory) return MPI_ERR_NO_MEM;
-  const auto packed = [&](std::size_t at) -> Part {
-    return {memory.data() + at * fold.bytes(), fold.packed_count(), fold.packed_type(),
-            fold.bytes()};
+  Fold& fold = *sum.fold;
+  if (fold.bytes() == 0 || exchange.plans->own().empty()) return Status::ok;
+  const memory::Buffer memory = messaging.pool.take(2 * fold.bytes());
+  if (!memory) return Status::no_memory;
+  const auto packed = [&](std::size_t at) {
+    return fold.vector(memory.data() + at * fold.bytes());
   };
   std::size_t place = 0;
   for (const int neighbour : exchange.plans->own()) {
-    int code = copy_part(job, exchange.to(neighbour), packed(place));
-    if (code == MPI_SUCCESS && place == 1) code = fold.combine(packed(1).data, packed(0).data);
-    if (code != MPI_SUCCESS) return code;
+    Status status = copy_block(messaging, exchange.to(neighbour), packed(place));
+    if (status.is_ok() && place == 1) status = fold.combine(packed(1).data, packed(0).data);
+    if (!status.is_ok()) return status;
     place = 1;
   }
-  return copy_part(job, packed(0), sum.result);
+  return copy_block(messaging, packed(0), sum.result);
 }
 
 }  // namespace mpress::engine

@@ -1,13 +1,13 @@
-#include "mpi/collectives/neighbours/packed_rounds.hpp"
+#include "coll/neighbourhoods/packed_rounds.hpp"
 
 #include <algorithm>
 #include <climits>
 #include <cstring>
 
+#include "coll/blocks/copy_block.hpp"
 #include "core/staging.hpp"
 #include "gpu/loaded_gpu.hpp"
-#include "mpi/job/job.hpp"
-#include "mpi/objects/type_info.hpp"
+#include "message/messaging.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -18,39 +18,29 @@ using schedule::Transfer;
 namespace {
 
 /// May memcpy take it?
-bool is_plain(Job& job, const std::vector<Part>& parts) {
-  MPI_Datatype known = MPI_DATATYPE_NULL;
-  for (const Part& part : parts) {
-    if (part.bytes == 0) continue;
-    if (part.type != known) {
-      const auto type = mpi::glance_at_type(part.type);
-      if (!type || !type->contiguous) return false;
-      known = part.type;
-    }
-    if (gpu::in_use() && !locate(job, part.data).is_readable) return false;
-  }
-  return true;
-}
-
-Part bytes_at(std::byte* data, std::size_t bytes) {
-  return {data, static_cast<MPI_Count>(bytes), MPI_BYTE, bytes};
+bool is_plain(Messaging& messaging, const std::vector<BlockData>& blocks) {
+  return std::ranges::all_of(blocks, [&](const BlockData& block) {
+    if (block.bytes == 0) return true;
+    return block.layout->contiguous &&
+           (!gpu::in_use() || locate(messaging, block.data).is_readable);
+  });
 }
 
 }  // namespace
 
-PackedRounds::PackedRounds(Job& job, trace::Called called, const Team& team, int tag,
+PackedRounds::PackedRounds(Messaging& messaging, trace::Called called, const Team& team, int tag,
                            const Exchange& exchange, const Way& way, Frames* frames)
-    : job_(job),
+    : messaging_(messaging),
       exchange_(exchange),
       way_(way),
       frames_(frames),
-      is_plain_(is_plain(job, exchange.sent) && is_plain(job, exchange.received)),
-      messages_(job, called, team, tag) {
+      is_plain_(is_plain(messaging, exchange.sent) && is_plain(messaging, exchange.received)),
+      messages_(messaging, called, team, tag) {
   lay_out();
 }
 
 /// One block goes from where the program has it, or where it came, and comes to where the program
-/// wants it first, if MPI may take and put it there as it is.
+/// wants it first, if a message may take and put it there as it is.
 PackedRounds::Message PackedRounds::message_of(const Transfer& transfer, bool is_received,
                                                std::size_t& end) const {
   const Passages& passages = way_.passages;
@@ -103,14 +93,14 @@ void PackedRounds::lay_out() {
 void PackedRounds::start() {
   unpacked_ = measured_ = next_send_ = 0;
   if (frames_) frames_->restart();
-  if (bytes_ > 0 && !memory_) memory_ = job_.pool.take(bytes_);
-  if (bytes_ > 0 && !memory_) mpi::fatal("no memory for the blocks of a neighbourhood's exchange");
+  if (bytes_ > 0 && !memory_) memory_ = messaging_.pool.take(bytes_);
   messages_.start(receives_.size(), sends_.size());
+  if (bytes_ > 0 && !memory_) messages_.note(Status::no_memory);
   for (std::size_t i = 0; i < receives_.size(); ++i) {
     const Message& message = receives_[i];
-    const Part part =
-        message.direct ? *message.direct : bytes_at(memory_.data() + message.at, message.bytes);
-    messages_.receive(i, part, message.transfer->peer, frames_ != nullptr);
+    std::byte* const at = memory_ ? memory_.data() + message.at : nullptr;
+    const BlockData place = message.direct ? *message.direct : bytes_at(at, message.bytes);
+    messages_.receive(i, place, message.transfer->peer, frames_ != nullptr);
   }
   proceed();
 }
@@ -158,17 +148,16 @@ void PackedRounds::send_round() {
   for (; next_send_ < sends_.size() && sends_[next_send_].transfer->round == round; ++next_send_) {
     Message& message = sends_[next_send_];
     if (message.bytes == 0) continue;
-    const Part part = code() == MPI_SUCCESS ? ready(message) : Part{};
-    if (code() == MPI_SUCCESS) {
-      messages_.send(next_send_, part, message.transfer->peer);
+    const BlockData data = status().is_ok() ? ready(message) : BlockData{};
+    if (status().is_ok()) {
+      messages_.send(next_send_, data, message.transfer->peer);
     } else {
       messages_.send_nothing(next_send_, message.transfer->peer);
     }
   }
 }
 
-/// What MPI gets to send.
-Part PackedRounds::ready(Message& message) {
+BlockData PackedRounds::ready(Message& message) {
   if (frames_) return ready_framed(message);
   if (message.direct) return *message.direct;
   if (message.passed_on != Passages::own) {
@@ -183,7 +172,7 @@ Part PackedRounds::ready(Message& message) {
     if (bytes > 0 && passages.from[i] != Passages::own) {
       std::memcpy(to, address(places_[passages.from[i]]), bytes);
     } else if (bytes > 0) {
-      copy(exchange_.sent[passages.part[i]], bytes_at(to, bytes));
+      pack(exchange_.sent[passages.part[i]], to);
     }
     to += bytes;
   }
@@ -191,7 +180,7 @@ Part PackedRounds::ready(Message& message) {
 }
 
 /// The lengths of its blocks, and then those.
-Part PackedRounds::ready_framed(Message& message) {
+BlockData PackedRounds::ready_framed(Message& message) {
   const Passages& passages = way_.passages;
   const Transfer& transfer = *message.transfer;
   std::byte* const begin = memory_.data() + message.at;
@@ -205,11 +194,11 @@ Part PackedRounds::ready_framed(Message& message) {
       length = lengths_[passages.from[i]];
       std::memcpy(to, address(places_[passages.from[i]]), length.bytes);
     } else if (bytes > 0) {
-      const Part& part = exchange_.sent[passages.part[i]];
-      const auto frame = frames_->frame(passages.part[i], part, transfer.peer);
-      messages_.note(frames_->code());
+      const BlockData& data = exchange_.sent[passages.part[i]];
+      const auto frame = frames_->frame(passages.part[i], data, transfer.peer);
+      messages_.note(frames_->status());
       if (frame.empty()) {
-        copy(part, bytes_at(to, bytes));
+        pack(data, to);
       } else {
         length = {frame.size(), static_cast<std::uint64_t>(frames_->codec())};
         std::memcpy(to, frame.data(), frame.size());
@@ -247,45 +236,62 @@ void PackedRounds::measure(std::size_t number) {
   Message& message = receives_[number];
   message.codec = Codec::none;
   message.wire_bytes = messages_.received_bytes(number);
-  if (message.bytes == 0 || code() != MPI_SUCCESS) return;
-  if (!read_lengths(message, message.wire_bytes)) messages_.note(job_.corrupt_code);
+  if (message.bytes == 0 || !status().is_ok()) return;
+  if (!read_lengths(message, message.wire_bytes)) messages_.note(Status::corrupt);
 }
 
 void PackedRounds::unpack_framed(const Message& message) {
-  if (message.bytes == 0 || code() != MPI_SUCCESS) return;
+  if (message.bytes == 0 || !status().is_ok()) return;
   const Transfer& transfer = *message.transfer;
   for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
     const std::span slots = way_.passages.slots(i);
     if (slots.empty() || lengths_[i].bytes == 0) continue;
     const std::byte* const block = address(places_[i]);
-    const auto part = [&](int slot) { return exchange_.received[static_cast<std::size_t>(slot)]; };
+    const auto place = [&](int slot) -> const BlockData& {
+      return exchange_.received[static_cast<std::size_t>(slot)];
+    };
     if (lengths_[i].codec != 0) {
-      messages_.note(frames_->decode({block, lengths_[i].bytes}, transfer.peer, part(slots[0])));
+      messages_.note(frames_->decode({block, lengths_[i].bytes}, transfer.peer, place(slots[0])));
     } else {
-      copy(bytes_at(address(places_[i]), lengths_[i].bytes), part(slots[0]));
+      unpack(address(places_[i]), lengths_[i].bytes, place(slots[0]));
     }
-    for (const int slot : slots.subspan(1)) copy(part(slots[0]), part(slot));
+    for (const int slot : slots.subspan(1)) copy(place(slots[0]), place(slot));
   }
 }
 
 void PackedRounds::unpack(const Message& message) {
-  if (code() != MPI_SUCCESS) return;
+  if (!status().is_ok()) return;
   const Transfer& transfer = *message.transfer;
   for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
     const std::size_t bytes = exchange_.sizes[way_.passages.part[i]];
     if (bytes == 0) continue;
     for (const int slot : way_.passages.slots(i).subspan(message.direct ? 1 : 0)) {
-      copy(bytes_at(address(places_[i]), bytes),
-           exchange_.received[static_cast<std::size_t>(slot)]);
+      unpack(address(places_[i]), bytes, exchange_.received[static_cast<std::size_t>(slot)]);
     }
   }
 }
 
-void PackedRounds::copy(const Part& from, const Part& to) {
+void PackedRounds::pack(const BlockData& from, std::byte* to) {
+  if (is_plain_) {
+    std::memcpy(to, from.data, from.bytes);
+  } else {
+    copy(from, bytes_at(to, from.bytes));
+  }
+}
+
+void PackedRounds::unpack(std::byte* from, std::size_t bytes, const BlockData& to) {
+  if (is_plain_) {
+    std::memcpy(to.data, from, std::min(bytes, to.bytes));
+  } else {
+    copy(bytes_at(from, bytes), to);
+  }
+}
+
+void PackedRounds::copy(const BlockData& from, const BlockData& to) {
   if (is_plain_) {
     std::memcpy(to.data, from.data, std::min(from.bytes, to.bytes));
   } else {
-    messages_.note(copy_part(job_, from, to));
+    messages_.note(copy_block(messaging_, from, to));
   }
 }
 
