@@ -15,8 +15,8 @@ from patched_sources import ROOT, check_touched, copy_sources
 import mpress
 
 DUMMY = ROOT / "tests" / "dummy_algorithm"
-PATCH = DUMMY / "three_files.patch"
-TOUCHED = ("src/CMakeLists.txt", "src/coll/algorithm.hpp", "src/mpi/collectives/makers.cpp")
+PATCH = DUMMY / "two_files.patch"
+TOUCHED = ("src/CMakeLists.txt", "src/coll/algorithm.hpp")
 
 PROGRAM = """
 import numpy
@@ -37,15 +37,11 @@ if comm.rank == 0:
 def patched(tmp_path):
     """The sources with the dummy algorithm."""
     tree = tmp_path / "tree"
-    own = [
-        (DUMMY / "dummy.cpp", "src/coll/algorithms"),
-        (DUMMY / "dummy_alltoall.hpp", "src/mpi/collectives/dummy"),
-    ]
-    copy_sources(tree, PATCH, own)
+    copy_sources(tree, PATCH, [(DUMMY / "dummy.cpp", "src/coll/algorithms")])
     return tree
 
 
-def test_an_algorithm_touches_three_files(patched):
+def test_an_algorithm_touches_two_files(patched):
     check_touched(patched, PATCH, TOUCHED)
 
 

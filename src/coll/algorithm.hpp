@@ -1,13 +1,21 @@
-// The algorithms of collective calls: which ways there are to serve one, and when each applies.
+// The algorithms of collective calls: which ways there are to serve one, when each applies, and
+// what makes its operation.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <span>
 
 #include "coll/call.hpp"
 
 namespace mpress::engine {
+
+class CollectiveOperation;
+class OfferedCall;
+struct CallHere;
+struct Served;
 
 /// Why an algorithm does not serve a call, for reports; null: it does.
 using WhyNot = const char*;
@@ -32,9 +40,17 @@ struct Algorithm {
   /// A function of what members have agreed on alone, so that all choose alike.
   WhyNot (*why_not)(const AgreedCall& call);
 
-  /// Members offer the algorithm to each other, once it applies. A member that cannot take part
-  /// refuses; then all members try the next one.
-  bool is_offered = false;
+  /// Makes the operation of a call. None of by_mpi.
+  std::unique_ptr<CollectiveOperation> (*make)(const CallHere& here,
+                                               const Served& served) = nullptr;
+
+  /// Of one that members offer each other, once it applies, in the place of make(): a member that
+  /// cannot take part refuses; then all members try the next one.
+  std::unique_ptr<OfferedCall> (*offer)(const CallHere& here) = nullptr;
+  /// Are these kernels that wait for each other's? A team has one such call at a time.
+  bool has_kernels = false;
+
+  bool is_offered() const { return offer != nullptr; }
 };
 
 /// All of them, in the order in which members try them. Each is defined in the file of its name in

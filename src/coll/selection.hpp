@@ -60,7 +60,7 @@ class Selection {
   AlgorithmId chosen() const { return chosen_; }
 
   /// Do members offer the chosen algorithm? Then conclude() or encode() goes on.
-  bool is_offered() const { return algorithm(chosen_).is_offered; }
+  bool is_offered() const { return algorithm(chosen_).is_offered(); }
 
   /// Returns true where all members accept: the choice is final. Else chooses the next algorithm.
   bool conclude(Answer answer);

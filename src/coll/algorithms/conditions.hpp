@@ -1,9 +1,18 @@
-// Conditions that several algorithms share.
+// What several algorithms share.
 #pragma once
 
+#include <memory>
+
 #include "coll/algorithm.hpp"
+#include "coll/call_here.hpp"
+#include "coll/offered_call.hpp"
 
 namespace mpress::engine {
+
+template <typename Call>
+std::unique_ptr<OfferedCall> offer(const CallHere& here) {
+  return std::make_unique<Call>(here);
+}
 
 /// Why kernels of all members serve no such call; null: they may. Members start persistent calls in
 /// any order, so those cannot be agreed on.

@@ -1,6 +1,7 @@
 #include "coll/algorithms/linked_reduction.hpp"
 
 #include "coll/algorithms/conditions.hpp"
+#include "coll/reduce/linked_reduction.hpp"
 #include "gpu/codec_queue.hpp"
 
 namespace mpress::engine {
@@ -24,6 +25,7 @@ policy::Shots linked_shots_of(const AgreedCall& call) {
   return policy::Shots::one;
 }
 
-const Algorithm linked_reduction{"linked reduction", why_not, true};
+const Algorithm linked_reduction{
+    .name = "linked reduction", .why_not = why_not, .offer = offer<LinkedReduction>};
 
 }  // namespace mpress::engine

@@ -5,6 +5,7 @@
 #include "coll/algorithms/conditions.hpp"
 #include "coll/even_piece.hpp"
 #include "coll/pieces.hpp"
+#include "coll/symmetric/joint_broadcast.hpp"
 #include "gpu/joint_sum.hpp"
 
 namespace mpress::engine {
@@ -37,6 +38,9 @@ std::vector<std::int64_t> broadcast_parts(const AgreedCall& call) {
   return begins;
 }
 
-const Algorithm symmetric_broadcast{"symmetric broadcast", why_not, true};
+const Algorithm symmetric_broadcast{.name = "symmetric broadcast",
+                                    .why_not = why_not,
+                                    .offer = offer<JointBroadcast>,
+                                    .has_kernels = true};
 
 }  // namespace mpress::engine

@@ -1,5 +1,6 @@
 #include "coll/algorithms/conditions.hpp"
 #include "coll/pieces.hpp"
+#include "coll/symmetric/joint_movement.hpp"
 #include "gpu/joint_move.hpp"
 
 namespace mpress::engine {
@@ -18,6 +19,9 @@ WhyNot why_not(const AgreedCall& call) {
 
 }  // namespace
 
-const Algorithm symmetric_move{"symmetric move", why_not, true};
+const Algorithm symmetric_move{.name = "symmetric move",
+                               .why_not = why_not,
+                               .offer = offer<JointMovement>,
+                               .has_kernels = true};
 
 }  // namespace mpress::engine

@@ -5,6 +5,7 @@
 #include "coll/algorithms/conditions.hpp"
 #include "coll/even_piece.hpp"
 #include "coll/pieces.hpp"
+#include "coll/symmetric/joint_reduction.hpp"
 #include "gpu/joint.hpp"
 
 namespace mpress::engine {
@@ -85,6 +86,9 @@ SymmetricParts::SymmetricParts(const AgreedCall& call)
                (!gathers && call.reduction->bytes() <= joint::most_brief)),
       rows(rows_of(call, is_short(call, begins))) {}
 
-const Algorithm symmetric_reduction{"symmetric reduction", why_not, true};
+const Algorithm symmetric_reduction{.name = "symmetric reduction",
+                                    .why_not = why_not,
+                                    .offer = offer<JointReduction>,
+                                    .has_kernels = true};
 
 }  // namespace mpress::engine

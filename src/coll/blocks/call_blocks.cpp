@@ -18,6 +18,18 @@ constexpr std::size_t grain = 4096;
 
 }  // namespace
 
+Op schedule_op(const Collective& call) {
+  switch (call.family) {
+    case Family::bcast: return Op::bcast;
+    case Family::reduce:
+    case Family::gather: return Op::gather;
+    case Family::scatter: return Op::scatter;
+    case Family::allreduce:
+    case Family::allgather: return Op::allgather;
+    default: return Op::alltoall;
+  }
+}
+
 CallBlocks::CallBlocks(Messaging& messaging, const schedule::Task& task, int rank,
                        const BlockList& sent, const BlockList& received)
     : BlockMap(task), messaging_(messaging), rank_(rank), sent_(sent), received_(received) {}

@@ -6,6 +6,7 @@
 
 #include "coll/blocks/block_list.hpp"
 #include "coll/blocks/copy_block.hpp"
+#include "coll/call.hpp"
 #include "core/devices.hpp"
 #include "core/status.hpp"
 #include "gpu/gpu.hpp"
@@ -14,6 +15,10 @@
 namespace mpress::engine {
 
 struct Messaging;
+
+/// The collective that a call makes, as schedules know it; of a reduction the one by which results
+/// travel.
+schedule::Op schedule_op(const Collective& call);
 
 /// Raises nothing.
 class CallBlocks final : public BlockMap {

@@ -20,7 +20,7 @@ namespace mpress::engine {
 struct ReductionTask {
   /// A call of a member.
   struct Of {
-    const Collective& call;  ///< outlives the task
+    Collective call;
     Reduction reduction;
     int root;       ///< of MPI_Reduce
     void* results;  ///< where the program has them, as far as this rank gets any
@@ -54,7 +54,7 @@ struct ReductionTask {
 
   Messaging& messaging;
   Team& team;
-  const Collective& call;
+  const Collective call;
   const Served served;
   const TeamFacts facts;
   const Reduction reduction;

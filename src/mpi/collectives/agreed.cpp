@@ -1,7 +1,7 @@
 #include "mpi/collectives/agreed.hpp"
 
 #include "coll/team.hpp"
-#include "mpi/collectives/reduce/reduction.hpp"
+#include "mpi/collectives/reduction.hpp"
 #include "mpi/collectives/route.hpp"
 #include "mpi/job/job.hpp"
 

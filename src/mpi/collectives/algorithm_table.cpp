@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "coll/algorithm.hpp"
+#include "coll/blocks/call_blocks.hpp"
 #include "coll/collectives.hpp"
 #include "coll/team.hpp"
 #include "core/json_number.hpp"
 #include "core/size_ranges.hpp"
 #include "mpi/collectives/agreed.hpp"
-#include "mpi/collectives/blocks/blocks.hpp"
 #include "mpi/collectives/route.hpp"
 #include "mpi/job/job.hpp"
 

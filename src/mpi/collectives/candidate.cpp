@@ -6,7 +6,7 @@
 #include <string>
 
 #include "mpi/collectives/blocks/blocks.hpp"
-#include "mpi/collectives/reduce/reduction.hpp"
+#include "mpi/collectives/reduction.hpp"
 #include "mpi/collectives/route.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"

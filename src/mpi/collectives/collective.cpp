@@ -3,9 +3,9 @@
 #include <atomic>
 #include <utility>
 
+#include "coll/blocks/served_call.hpp"
 #include "core/staging.hpp"
 #include "core/stream_order.hpp"
-#include "mpi/collectives/blocks/served_call.hpp"
 #include "mpi/collectives/collective_request.hpp"
 #include "mpi/collectives/streamed_call.hpp"
 #include "mpi/job/job.hpp"

@@ -30,7 +30,7 @@ void CollectiveRequest::prepare_blocks(const Served& served) {
 void CollectiveRequest::prepare_pairs(const Served& served, LongPairs pairs, MPI_Comm comm) {
   pairs_.emplace(std::move(pairs));
   kept_->leave_out(*pairs_, comm);
-  blocks_ = make_pairs_operation(job_, call_, kept_->operands(), team_, served, *pairs_);
+  blocks_ = make_operation(job_, call_, kept_->operands(), team_, served, &*pairs_);
 }
 
 void CollectiveRequest::begin() {

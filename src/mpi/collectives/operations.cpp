@@ -1,29 +1,42 @@
 #include "mpi/collectives/operations.hpp"
 
-#include "mpi/collectives/blocks/served_call.hpp"
-#include "mpi/collectives/makers.hpp"
-#include "mpi/collectives/neighbours/along_edges.hpp"
+#include <utility>
+
+#include "coll/algorithm.hpp"
+#include "mpi/collectives/agreed.hpp"
+#include "mpi/collectives/blocks/blocks.hpp"
+#include "mpi/collectives/reduction.hpp"
 #include "mpi/job/job.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
 
-std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& call,
-                                                    const Operands& operands, Team& team,
-                                                    const Served& served) {
-  return maker(served.algorithm).make({job, call, operands, team}, served);
+CallHere call_here(Job& job, const Operands& operands, Team& team, AgreedCall agreed) {
+  const auto address = [](const void* buffer) { return buffer == MPI_BOTTOM ? nullptr : buffer; };
+  const bool reduces = agreed.call.reduces;
+  CallHere here{.messaging = job, .team = team, .agreed = std::move(agreed)};
+  here.sent = sent_blocks(operands);
+  here.received = received_blocks(operands);
+  here.send_buffer = address(operands.send.buffer);
+  here.receive_buffer = address(operands.receive.buffer);
+  here.topology = operands.topology;
+  if (reduces) here.reduction = reduction_of(operands);
+  here.results = const_cast<void*>(operands.receive.buffer);
+  here.spec = spec_of(job, operands, team);
+  const std::optional<Asked>& asked = operands.asked;
+  const bool has_same_bits = asked && asked->same_bits && !operands.topology;
+  if (asked && (asked->spec || has_same_bits)) {
+    here.coding = Coding{.spec = here.spec, .is_for_root_too = has_same_bits};
+  }
+  return here;
 }
 
-std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collective& call,
-                                                          const Operands& operands, Team& team,
-                                                          const Served& served,
-                                                          const LongPairs& pairs) {
-  if (operands.topology) {
-    Served beside = served;
-    beside.is_blocking = false;
-    return along_edges(job, call, operands, team, beside, &pairs);
-  }
-  return std::make_unique<ServedCall>(job, call, operands, team, served, &pairs);
+std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& call,
+                                                    const Operands& operands, Team& team,
+                                                    const Served& served, const LongPairs* pairs) {
+  CallHere here = call_here(job, operands, team, agreed_call(call, operands, facts_of(job, team)));
+  here.pairs = pairs;
+  return algorithm(served.algorithm).make(here, served);
 }
 
 Spec spec_of(const Job& job, const Operands& operands, const Team& team) {

@@ -3,9 +3,10 @@
 
 #include <memory>
 
+#include "coll/blocks/long_pairs.hpp"
 #include "coll/blocks/served.hpp"
+#include "coll/call_here.hpp"
 #include "coll/collective_operation.hpp"
-#include "mpi/collectives/blocks/long_pairs.hpp"
 #include "mpi/collectives/operands.hpp"
 #include "mpi/collectives/route.hpp"
 #include "trace/record.hpp"
@@ -18,17 +19,17 @@ Spec spec_of(const Job& job, const Operands& operands, const Team& team);
 /// Tells a call's outcome, where that was asked for.
 void tell_outcome(const std::optional<Asked>& asked, const CollectiveOperation& operation);
 
+/// A call as its arguments tell it. What its buffers are is looked up in `operands`, which outlives
+/// it.
+CallHere call_here(Job& job, const Operands& operands, Team& team, AgreedCall agreed);
+
 /// `served`: as Routing says. A persistent call has its tag for its lifetime; others take it while
-/// they are under way, and wait for it. All but `served` outlives it.
+/// they are under way, and wait for it. `pairs`: of these alone, beside MPI's call. All but
+/// `served` outlives it.
 std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& call,
                                                     const Operands& operands, Team& team,
-                                                    const Served& served);
-
-/// Makes the operation of a call's long pairs alone, beside MPI's call; `pairs` outlives it, too.
-std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collective& call,
-                                                          const Operands& operands, Team& team,
-                                                          const Served& served,
-                                                          const LongPairs& pairs);
+                                                    const Served& served,
+                                                    const LongPairs* pairs = nullptr);
 
 // Of blocking calls:
 

@@ -5,14 +5,15 @@
 #include <bit>
 #include <utility>
 
+#include "coll/blocks/call_blocks.hpp"
 #include "coll/blocks/contribution.hpp"
+#include "coll/offered_call.hpp"
 #include "coll/symmetric/joint_memory.hpp"
 #include "core/hook_rules.hpp"
 #include "core/stream_order.hpp"
 #include "mpi/collectives/agreed.hpp"
 #include "mpi/collectives/blocks/blocks.hpp"
 #include "mpi/collectives/blocks/long_pairs.hpp"
-#include "mpi/collectives/makers.hpp"
 #include "mpi/collectives/operations.hpp"
 #include "mpi/collectives/stand_in.hpp"
 #include "mpi/job/job.hpp"
@@ -272,10 +273,10 @@ bool Routing::begin() {
     decide();
     return true;
   }
-  const Maker& making = maker(selection_.chosen());
-  if (making.has_kernels && JointMemories::are_busy(job_, team_)) return false;
-  if (!offered_ && (making.has_kernels || has_reached())) {
-    offered_ = making.offer({job_, call_, operands_, team_}, selection_.call);
+  const Algorithm& chosen = algorithm(selection_.chosen());
+  if (chosen.has_kernels && JointMemories::are_busy(job_, team_)) return false;
+  if (!offered_ && (chosen.has_kernels || has_reached())) {
+    offered_ = chosen.offer(call_here(job_, operands_, team_, selection_.call));
     // A call whose members have counts of their own waits for it on the host.
     follows_stream_ = !call_.has_own_counts && offered_->follow(operands_.order());
   }

@@ -8,8 +8,6 @@
 namespace mpress::engine {
 namespace {
 
-using schedule::Op;
-
 BlockData read_by(const void* operand, int i) {
   const auto& of = *static_cast<const Operand*>(operand);
   return data_of(of, of.reads, i);
@@ -32,18 +30,6 @@ BlockData data_of(const Operand& operand, const Blocks& blocks, int i) {
       reinterpret_cast<std::uintptr_t>(operand.buffer) + static_cast<std::uintptr_t>(block.offset);
   const std::size_t bytes = type->size * static_cast<std::size_t>(block.count);
   return {reinterpret_cast<void*>(at), block.count, std::move(type), bytes};
-}
-
-Op schedule_op(const Collective& call) {
-  switch (call.family) {
-    case Family::bcast: return Op::bcast;
-    case Family::reduce:
-    case Family::gather: return Op::gather;
-    case Family::scatter: return Op::scatter;
-    case Family::allreduce:
-    case Family::allgather: return Op::allgather;
-    default: return Op::alltoall;
-  }
 }
 
 /// A broadcast has one buffer, which its root reads, and nobody writes there.

@@ -11,10 +11,6 @@
 
 namespace mpress::engine {
 
-/// The collective that a call makes, as schedules know it; of a reduction the one by which results
-/// travel.
-schedule::Op schedule_op(const Collective& call);
-
 /// Block `i` of a buffer's; empty where MPI does not know the type, which counts only where there
 /// are items.
 BlockData data_of(const Operand& operand, const Blocks& blocks, int i);

@@ -9,7 +9,7 @@
 #include "core/stream_order.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/collectives/neighbours/mpi_fold.hpp"
-#include "mpi/collectives/reduce/reduction.hpp"
+#include "mpi/collectives/reduction.hpp"
 #include "mpi/job/job.hpp"
 
 namespace mpress::engine {

@@ -2,11 +2,11 @@
 // device for those of the others. Members offer it to each other at each call.
 #pragma once
 
+#include "coll/offered_call.hpp"
 #include "coll/pieces.hpp"
 #include "coll/symmetric/joint_memory.hpp"
 #include "coll/symmetric/moved.hpp"
 #include "coll/team.hpp"
-#include "mpi/collectives/offered_call.hpp"
 #include "schedule/algorithms.hpp"
 
 namespace mpress::engine {
@@ -34,7 +34,8 @@ class JointCall : public OfferedCall {
   void count(trace::Way way, To to, From from) const {
     for (int member = 0; member < team_.size() && status_.is_ok(); ++member) {
       if (member == team_.rank()) continue;
-      count_by_kernel(job_, called(), way, team_.world_rank(member), to(member), from(member));
+      count_by_kernel(messaging_, called(), way, team_.world_rank(member), to(member),
+                      from(member));
     }
   }
 };

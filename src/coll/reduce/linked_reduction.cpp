@@ -1,4 +1,4 @@
-#include "mpi/collectives/reduce/linked_reduction.hpp"
+#include "coll/reduce/linked_reduction.hpp"
 
 #include <string>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "core/plain_layout.hpp"
 #include "core/staging.hpp"
 #include "gpu/codec_queue.hpp"
-#include "mpi/job/job.hpp"
+#include "message/messaging.hpp"
 #include "schedule/algorithms.hpp"
 #include "trace/message.hpp"
 
@@ -19,17 +19,17 @@ LinkedReduction::Goal LinkedReduction::goal_of(const Collective& call) {
   return call.family == Family::reduce ? Goal::root : Goal::each;
 }
 
-LinkedReduction::LinkedReduction(Job& job, const Collective& call, const Operands& operands,
-                                 const AgreedCall& agreed, Team& team)
-    : OfferedCall(job, call, team),
-      link_(job.links.peer),
-      operands_(operands),
-      goal_(goal_of(call)),
-      reduction_(*reduction_of(operands)),
-      shots_(linked_shots_of(agreed)),
-      begins_(pieces_of(agreed, false)) {
-  for (int rank = 0; rank < team.size(); ++rank) {
-    if (rank != team.rank() && reads(rank)) readers_.push_back(team.world_rank(rank));
+LinkedReduction::LinkedReduction(const CallHere& here)
+    : OfferedCall(here.messaging, here.agreed.call, here.team),
+      link_(messaging_.links.peer),
+      root_(here.agreed.root),
+      program_results_(here.results),
+      goal_(goal_of(call_)),
+      reduction_(*here.reduction),
+      shots_(linked_shots_of(here.agreed)),
+      begins_(pieces_of(here.agreed, false)) {
+  for (int rank = 0; rank < team_.size(); ++rank) {
+    if (rank != team_.rank() && reads(rank)) readers_.push_back(team_.world_rank(rank));
   }
 }
 
@@ -39,7 +39,7 @@ LinkedReduction::~LinkedReduction() {
 
 /// Does a member combine anything?
 bool LinkedReduction::reads(int rank) const {
-  if (goal_ == Goal::root) return rank == operands_.root;
+  if (goal_ == Goal::root) return rank == root_;
   return goal_ == Goal::all || piece_bytes(rank) > 0;
 }
 
@@ -61,13 +61,13 @@ bool LinkedReduction::open() {
   const Layout& layout = *plain_layout(reduction_.type);
   const auto is_there = [&](const void* data) {
     return reinterpret_cast<std::uintptr_t>(data) % width() == 0 &&
-           device_of(job_, data, layout) == device_;
+           device_of(messaging_, data, layout) == device_;
   };
   input_ = static_cast<const std::byte*>(reduction_.input);
-  device_ = device_of(job_, input_, layout);
+  device_ = device_of(messaging_, input_, layout);
   if (device_ == gpu::host || !is_there(input_)) return false;
   if (reads(team_.rank())) {
-    results_ = static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
+    results_ = static_cast<std::byte*>(program_results_);
     if (!is_there(results_)) return false;
   }
   // The first calls go otherwise, until all have opened what the others share.
@@ -79,7 +79,7 @@ bool LinkedReduction::open() {
     are_read = are_read && link_.is_read_by(other, device_);
   }
   if (!are_read) return false;
-  queue_ = job_.devices.queue(device_, gpu::Priority::first);
+  queue_ = messaging_.devices.queue(device_, gpu::Priority::first);
   if (!queue_ || (has_readers() && !reserve(input_bytes(), own_input_))) return false;
   const std::size_t own = piece_bytes(team_.rank());
   if (shots_ == policy::Shots::two && own > 0 && !reserve(own, own_piece_)) return false;
@@ -87,7 +87,8 @@ bool LinkedReduction::open() {
 }
 
 bool LinkedReduction::reserve(std::size_t bytes, link::Transfer& transfer) {
-  const link::Reservation wanted{readers_, device_, 1, bytes, job_.links.channel.next_operation()};
+  const link::Reservation wanted{readers_, device_, 1, bytes,
+                                 messaging_.links.channel.next_operation()};
   if (!link_.reserve(wanted, transfer)) return false;
   link_.lay_out(transfer);
   return true;
@@ -141,8 +142,8 @@ void LinkedReduction::receive(std::vector<Source>& sources, int member, std::uin
   const int rank = team_.world_rank(member);
   sources.push_back({member});
   if (word == 0 || route.kind != link::Kind::peer || !link_.knows(rank, route, 1)) return;
-  sources.back().inbound =
-      link_.receive({rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.links.channel, 0});
+  sources.back().inbound = link_.receive(
+      {rank, route, 1, bytes, bytes, true, device_, nullptr, &messaging_.links.channel, 0});
 }
 
 bool LinkedReduction::advance() {
@@ -166,7 +167,7 @@ bool LinkedReduction::have_come(std::vector<Source>& sources) {
     if (state == gpu::State::pending) have_all = false;
     source.has_come = state == gpu::State::done && source.arrived.device == device_;
     if (state == gpu::State::pending || source.has_come) continue;
-    trace::say("rank " + std::to_string(job_.rank) + ": what rank " +
+    trace::say("rank " + std::to_string(messaging_.rank) + ": what rank " +
                std::to_string(team_.world_rank(source.member)) +
                " brings to a reduction did not come from its GPU");
     status_ = Status::device_failed;
@@ -223,7 +224,7 @@ bool LinkedReduction::end() {
     if (state == gpu::State::pending) return false;
     if (state == gpu::State::failed) {
       queue_->drain();  // of nothing: it refuses
-      status_ = refused(job_, device_);
+      status_ = refused(messaging_, device_);
     }
   }
   for (std::vector<Source>* sources : {&inputs_, &pieces_}) {
@@ -243,8 +244,8 @@ bool LinkedReduction::end() {
   const int me = team_.rank();
   for (int rank = 0; rank < team_.size() && status_.is_ok(); ++rank) {
     if (rank == me) continue;
-    count_by_kernel(job_, called(), trace::Way::peer, team_.world_rank(rank), bytes_read(rank, me),
-                    bytes_read(me, rank));
+    count_by_kernel(messaging_, called(), trace::Way::peer, team_.world_rank(rank),
+                    bytes_read(rank, me), bytes_read(me, rank));
   }
   return true;
 }

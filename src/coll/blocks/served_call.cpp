@@ -1,34 +1,30 @@
-#include "mpi/collectives/blocks/served_call.hpp"
+#include "coll/blocks/served_call.hpp"
 
 #include <utility>
 
-#include "mpi/collectives/operations.hpp"
-#include "mpi/job/job.hpp"
+#include "message/messaging.hpp"
 #include "schedule/algorithms.hpp"
 
 namespace mpress::engine {
 
-ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operands, Team& team,
-                       const Served& served, const LongPairs* pairs)
-    : job_(job),
-      call_(call),
-      operands_(operands),
-      team_(team),
+ServedCall::ServedCall(const CallHere& here, const Served& served)
+    : messaging_(here.messaging),
+      call_(here.agreed.call),
+      team_(here.team),
       served_(served),
-      tag_(team, served.tag),
-      pairs_(pairs),
-      blocks_(job, {schedule_op(call), team.size(), operands.root, served.method.segments},
-              team.rank(), sent_blocks(operands), received_blocks(operands)),
-      coding_(coding_of(job, operands, team, served.encodes)) {}
+      tag_(here.team, served.tag),
+      pairs_(here.pairs),
+      blocks_(here.messaging,
+              {schedule_op(call_), team_.size(), here.agreed.root, served.method.segments},
+              team_.rank(), here.sent, here.received),
+      coding_(coding_of(here, served.encodes)) {}
 
 /// Of a call that asks for something itself, or of which it is decided that it `encodes`.
-std::optional<Coding> ServedCall::coding_of(const Job& job, const Operands& operands,
-                                            const Team& team, bool encodes) {
-  const std::optional<Asked>& asked = operands.asked;
-  if (!encodes && !(asked && (asked->spec || asked->same_bits))) return std::nullopt;
-  return Coding{.spec = spec_of(job, operands, team),
-                .is_decided = encodes,
-                .is_for_root_too = asked && asked->same_bits};
+std::optional<Coding> ServedCall::coding_of(const CallHere& here, bool encodes) {
+  std::optional<Coding> coding = here.coding;
+  if (!coding && encodes) coding = Coding{.spec = here.spec};
+  if (coding) coding->is_decided = encodes;
+  return coding;
 }
 
 void ServedCall::start(FloatModes) {
@@ -56,9 +52,9 @@ void ServedCall::open() {
   has_copied_ = pairs_ != nullptr;
   looks_ = 0;
   status_ = opened;
-  envelopes_ = team_.envelopes(job_, tag_.of_blocks());
-  runner_.emplace(job_, *envelopes_, call_, called(), team_, *schedule_, blocks_, !opened.is_ok(),
-                  coding_ ? &*coding_ : nullptr);
+  envelopes_ = team_.envelopes(messaging_, tag_.of_blocks());
+  runner_.emplace(messaging_, *envelopes_, call_, called(), team_, *schedule_, blocks_,
+                  !opened.is_ok(), coding_ ? &*coding_ : nullptr);
   runner_->drive(served_.is_blocking && !pairs_);  // beside pairs there is MPI's own call
   runner_->await(is_awaited_);
 }
@@ -89,7 +85,7 @@ bool ServedCall::advance() {
   envelopes_.reset();
   if (status_.is_ok()) {
     const Coding* const coding = coding_ ? &*coding_ : nullptr;
-    status_ = blocks_.close(SharedBlocks::is_for_root_too(job_.config, coding));
+    status_ = blocks_.close(SharedBlocks::is_for_root_too(messaging_.config, coding));
   }
   tag_.give();
   return true;

@@ -24,20 +24,18 @@
 #include <span>
 #include <vector>
 
+#include "coll/call_here.hpp"
+#include "coll/offered_call.hpp"
 #include "core/devices.hpp"
 #include "link/link.hpp"
-#include "mpi/collectives/offered_call.hpp"
-#include "mpi/collectives/reduce/reduction.hpp"
-#include "mpi/collectives/route.hpp"
 #include "policy/linked.hpp"
 
 namespace mpress::engine {
 
 class LinkedReduction final : public OfferedCall {
  public:
-  /// Of one that linked_reduction applies to. All but `agreed` outlive it.
-  LinkedReduction(Job& job, const Collective& call, const Operands& operands,
-                  const AgreedCall& agreed, Team& team);
+  /// Of one that linked_reduction applies to.
+  explicit LinkedReduction(const CallHere& here);
   ~LinkedReduction() override;
 
   /// Finds slots for this member's contribution. The offer has the routes to its input and to its
@@ -87,7 +85,8 @@ class LinkedReduction final : public OfferedCall {
   std::uint32_t index_at(int member) const;
 
   link::MemoryLink& link_;
-  const Operands& operands_;
+  const int root_;
+  void* const program_results_;
   const Goal goal_;
   const Reduction reduction_;
   const policy::Shots shots_;

@@ -16,6 +16,8 @@
 namespace mpress::engine {
 
 class StreamOrder;
+class Team;
+struct Messaging;
 
 class OfferedCall : public CollectiveOperation {
  public:
@@ -57,11 +59,12 @@ class OfferedCall : public CollectiveOperation {
   double bound() const override { return 0; }
 
  protected:
-  /// All of these outlive it.
-  OfferedCall(Job& job, const Collective& call, Team& team) : job_(job), call_(call), team_(team) {}
+  /// `messaging` and `team` outlive it.
+  OfferedCall(Messaging& messaging, const Collective& call, Team& team)
+      : messaging_(messaging), call_(call), team_(team) {}
 
-  Job& job_;
-  const Collective& call_;
+  Messaging& messaging_;
+  const Collective call_;
   Team& team_;
   Status status_;
 

@@ -20,22 +20,19 @@
 #include <vector>
 
 #include "coll/algorithms/symmetric_reduction.hpp"
+#include "coll/call_here.hpp"
+#include "coll/symmetric/joint_call.hpp"
 #include "coll/symmetric/joint_kernel.hpp"
 #include "coll/symmetric/joint_sum.hpp"
 #include "core/devices.hpp"
-#include "mpi/collectives/joint/joint_call.hpp"
-#include "mpi/collectives/reduce/reduction.hpp"
-#include "mpi/collectives/route.hpp"
 #include "policy/linked.hpp"
 
 namespace mpress::engine {
 
 class JointReduction final : public JointCall {
  public:
-  /// Of one that symmetric_reduction applies to, while no other of the team's is under way. All
-  /// but `agreed` outlive it.
-  JointReduction(Job& job, const Collective& call, const Operands& operands,
-                 const AgreedCall& agreed, Team& team);
+  /// Of one that symmetric_reduction applies to, while no other of the team's is under way.
+  explicit JointReduction(const CallHere& here);
 
   Offer offer() override;
   std::optional<Contribution> contribution(const Spec& spec) const override {
@@ -72,7 +69,8 @@ class JointReduction final : public JointCall {
   bool is_brief() const;
   bool has_long_lines() const;
 
-  const Operands& operands_;
+  const int root_;
+  void* const program_results_;
   JointMemory& memory_;
   const Reduction reduction_;
   const SymmetricParts parts_;

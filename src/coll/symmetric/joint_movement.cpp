@@ -1,13 +1,11 @@
-#include "mpi/collectives/joint/joint_movement.hpp"
+#include "coll/symmetric/joint_movement.hpp"
 
 #include <algorithm>
 
 #include "core/staging.hpp"
 #include "gpu/collective_queue.hpp"
 #include "gpu/joint_move.hpp"
-#include "mpi/collectives/operations.hpp"
-#include "mpi/job/job.hpp"
-#include "mpi/objects/type_info.hpp"
+#include "message/messaging.hpp"
 #include "policy/linked.hpp"
 
 namespace mpress::engine {
@@ -58,28 +56,30 @@ struct Room {
 }  // namespace
 
 /// Where members do not share a codec, each tells by itself that it wants to encode.
-JointMovement::JointMovement(Job& job, const Collective& call, const Operands& operands,
-                             const AgreedCall& agreed, Team& team)
-    : JointCall(job, call, team),
-      operands_(operands),
-      memory_(JointMemories::of(job, team).moved),
-      least_encoded_(agreed.encodes_pairs && spec_of(job, operands, team).codec != Codec::none
-                         ? least_long(job.config)
+JointMovement::JointMovement(const CallHere& here)
+    : JointCall(here.messaging, here.agreed.call, here.team),
+      root_(here.agreed.root),
+      sent_(here.sent),
+      received_(here.received),
+      send_buffer_(here.send_buffer),
+      receive_buffer_(here.receive_buffer),
+      memory_(JointMemories::of(messaging_, team_).moved),
+      least_encoded_(here.agreed.encodes_pairs && here.spec.codec != Codec::none
+                         ? least_long(messaging_.config)
                          : SIZE_MAX),
-      op_(schedule_op(call)),
-      blocks_(job, {op_, team.size(), operands.root, 1}, team.rank(), sent_blocks(operands),
-              received_blocks(operands)),
-      kernel_(job, memory_) {}
+      op_(schedule_op(call_)),
+      blocks_(messaging_, {op_, team_.size(), root_, 1}, team_.rank(), sent_, received_),
+      kernel_(messaging_, memory_) {}
 
 BlockData JointMovement::outgoing(int to) const {
   const int me = team_.rank();
-  if (!brings(op_, me, operands_.root) || !takes(op_, to, operands_.root)) return {};
+  if (!brings(op_, me, root_) || !takes(op_, to, root_)) return {};
   return blocks_.outgoing(block_of(op_, me, to, team_.size()));
 }
 
 BlockData JointMovement::incoming(int from) const {
   const int me = team_.rank();
-  if (!brings(op_, from, operands_.root) || !takes(op_, me, operands_.root)) return {};
+  if (!brings(op_, from, root_) || !takes(op_, me, root_)) return {};
   return blocks_.incoming(block_of(op_, from, me, team_.size()));
 }
 
@@ -88,7 +88,7 @@ BlockData JointMovement::incoming(int from) const {
 bool JointMovement::lies_here(const BlockData& data, std::shared_ptr<const Layout>& known) {
   if (data.layout == known) return true;
   if (!data.layout || !data.layout->contiguous) return false;
-  const int device = device_of(job_, data.data, *data.layout);
+  const int device = device_of(messaging_, data.data, *data.layout);
   if (device_ == gpu::host) device_ = device;
   known = data.layout;
   return device != gpu::host && device == device_;
@@ -99,9 +99,8 @@ bool JointMovement::is_there() {
   const int me = team_.rank(), ranks = team_.size();
   if (op_ == Op::bcast) {
     // What has gaps would be brought to memory of its own.
-    const Blocks& data = me == operands_.root ? operands_.receive.reads : operands_.receive.writes;
-    const auto type = data.number() > 0 ? mpi::type_info(data.type(0)) : nullptr;
-    if (!type || !type->contiguous || !blocks_.open().is_ok()) return false;
+    const BlockData data = (me == root_ ? sent_ : received_)[0];
+    if (!data.layout || !data.layout->contiguous || !blocks_.open().is_ok()) return false;
   }
   sends_.assign(static_cast<std::size_t>(ranks), {});
   receives_.assign(static_cast<std::size_t>(ranks), {});
@@ -112,8 +111,8 @@ bool JointMovement::is_there() {
     // In place there is nothing to do for what stays here.
     if (member == me && (out.data == in.data || out.bytes == 0 || in.bytes == 0)) continue;
     // Blocks by address may lie anywhere.
-    if (operands_.send.buffer == MPI_BOTTOM) known_out = nullptr;
-    if (operands_.receive.buffer == MPI_BOTTOM) known_in = nullptr;
+    if (!send_buffer_) known_out = nullptr;
+    if (!receive_buffer_) known_in = nullptr;
     if (out.bytes > 0 && !lies_here(out, known_out)) return false;
     if (in.bytes > 0 && !lies_here(in, known_in)) return false;
     sends_[i] = {out.data, out.bytes};
@@ -128,8 +127,8 @@ bool JointMovement::is_there() {
 
 /// Of buffers that nothing is sent from or comes to; gpu::host: of none.
 int JointMovement::device_of_buffers() const {
-  for (const void* buffer : {operands_.send.buffer, operands_.receive.buffer}) {
-    const int device = buffer ? locate(job_, buffer).device : gpu::host;
+  for (const void* buffer : {send_buffer_, receive_buffer_}) {
+    const int device = buffer ? locate(messaging_, buffer).device : gpu::host;
     if (device != gpu::host) return device;
   }
   return gpu::host;
@@ -181,7 +180,7 @@ JointMovement::Offer JointMovement::offer() {
   // There may be more room from calls before.
   const Room room{layout::room_in(members, memory_.bytes(), has_lines()), longest};
   return {static_cast<std::uint64_t>(ability) | kernel_.offer(),
-          joint_device_word(job_, device_),
+          joint_device_word(messaging_, device_),
           routes[0],
           routes[1],
           room.word(),

@@ -3,7 +3,7 @@
 // than to bring. Nothing is encoded. Where counts are a member's own, each tells how long its
 // longest block is, and all find whether those of all are short.
 //
-// Such kernels begin, wait and are given again as those of coll/joint/joint_reduction.
+// Such kernels begin, wait and are given again as those of joint_reduction.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,17 @@
 #include <vector>
 
 #include "coll/blocks/call_blocks.hpp"
+#include "coll/call_here.hpp"
+#include "coll/symmetric/joint_call.hpp"
 #include "coll/symmetric/joint_kernel.hpp"
 #include "core/devices.hpp"
-#include "mpi/collectives/blocks/blocks.hpp"
-#include "mpi/collectives/joint/joint_call.hpp"
 
 namespace mpress::engine {
 
 class JointMovement final : public JointCall {
  public:
-  /// Of one that symmetric_move applies to, while no other of the team's is under way. All but
-  /// `agreed` outlive it.
-  JointMovement(Job& job, const Collective& call, const Operands& operands,
-                const AgreedCall& agreed, Team& team);
+  /// Of one that symmetric_move applies to, while no other of the team's is under way.
+  explicit JointMovement(const CallHere& here);
 
   Offer offer() override;
   Answer accept(std::span<const std::uint64_t> told) override;
@@ -57,7 +55,10 @@ class JointMovement final : public JointCall {
     };
   }
 
-  const Operands& operands_;
+  const int root_;
+  const BlockList sent_, received_;
+  const void* const send_buffer_;
+  const void* const receive_buffer_;
   JointMemory& memory_;
   const std::size_t least_encoded_;  ///< bytes of a block that this member may encode
   const schedule::Op op_;

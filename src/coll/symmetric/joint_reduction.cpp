@@ -1,4 +1,4 @@
-#include "mpi/collectives/joint/joint_reduction.hpp"
+#include "coll/symmetric/joint_reduction.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 #include "core/staging.hpp"
 #include "gpu/collective_queue.hpp"
 #include "gpu/joint.hpp"
-#include "mpi/job/job.hpp"
+#include "message/messaging.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -26,23 +26,23 @@ JointMemory::Size memory_for(unsigned members, std::size_t bytes, bool is_brief,
 
 }  // namespace
 
-JointReduction::JointReduction(Job& job, const Collective& call, const Operands& operands,
-                               const AgreedCall& agreed, Team& team)
-    : JointCall(job, call, team),
-      operands_(operands),
-      memory_(JointMemories::of(job, team).combined),
-      reduction_(*reduction_of(operands)),
-      parts_(agreed),
-      kernel_(job, memory_) {
+JointReduction::JointReduction(const CallHere& here)
+    : JointCall(here.messaging, here.agreed.call, here.team),
+      root_(here.agreed.root),
+      program_results_(here.results),
+      memory_(JointMemories::of(messaging_, team_).combined),
+      reduction_(*here.reduction),
+      parts_(here.agreed),
+      kernel_(messaging_, memory_) {
   if (parts_.rows.empty()) return;
-  sum_.emplace(job, team, JointMemories::of(job, team).raw_sums, reduction_.type, parts_.rows,
-               JointSum::goal_of(call.family, team.size(), operands.root), reduction_.how);
+  sum_.emplace(messaging_, team_, JointMemories::of(messaging_, team_).raw_sums, reduction_.type,
+               parts_.rows, JointSum::goal_of(call_.family, team_.size(), root_), reduction_.how);
 }
 
 bool JointReduction::combines(int member) const {
   const auto i = static_cast<std::size_t>(member);
   if (has_parts()) return parts_.begins[i + 1] > parts_.begins[i];
-  return call_.family != Family::reduce || member == operands_.root;
+  return call_.family != Family::reduce || member == root_;
 }
 
 /// What a member reads of what another brings, or has combined.
@@ -69,12 +69,12 @@ JointReduction::Offer JointReduction::offer() {
     return {};
   const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
-  return {static_cast<std::uint64_t>(ability) | kernel_.offer(), joint_device_word(job_, device_),
-          routes[0], routes[1], 0};
+  return {static_cast<std::uint64_t>(ability) | kernel_.offer(),
+          joint_device_word(messaging_, device_), routes[0], routes[1], 0};
 }
 
 bool JointReduction::gets_results() const {
-  if (call_.family == Family::reduce) return team_.rank() == operands_.root;
+  if (call_.family == Family::reduce) return team_.rank() == root_;
   return call_.family == Family::allreduce || combines(team_.rank());
 }
 
@@ -84,13 +84,13 @@ bool JointReduction::is_there() {
   const Layout& layout = *plain_layout(reduction_.type);
   const auto lies_on = [&](const void* data, int device) {
     return device != gpu::host && reinterpret_cast<std::uintptr_t>(data) % width() == 0 &&
-           device_of(job_, data, layout) == device;
+           device_of(messaging_, data, layout) == device;
   };
-  device_ = device_of(job_, reduction_.input, layout);
+  device_ = device_of(messaging_, reduction_.input, layout);
   if (!lies_on(reduction_.input, device_)) return false;
   if (!kernel_.may_run_on(device_)) return false;
   if (gets_results()) {
-    results_ = static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
+    results_ = static_cast<std::byte*>(program_results_);
     if (!lies_on(results_, device_)) return false;
     // Of MPI_Reduce_scatter in place they lie where others' parts were, which blocks copy in turn.
     if (reduction_.is_in_place && call_.family == Family::reduce_scatter) return false;

@@ -7,23 +7,20 @@
 #include <optional>
 
 #include "coll/blocks/call_blocks.hpp"
+#include "coll/blocks/long_pairs.hpp"
 #include "coll/blocks/runner.hpp"
+#include "coll/blocks/served.hpp"
+#include "coll/call_here.hpp"
 #include "coll/call_tag.hpp"
 #include "coll/collective_operation.hpp"
-#include "mpi/collectives/blocks/blocks.hpp"
-#include "mpi/collectives/blocks/long_pairs.hpp"
-#include "mpi/collectives/route.hpp"
-#include "mpi/job/teams.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {
 
 class ServedCall final : public CollectiveOperation {
  public:
-  /// See make_operation(). `pairs`: where set of these alone, without what is this rank's own;
-  /// outlives it.
-  ServedCall(Job& job, const Collective& call, const Operands& operands, Team& team,
-             const Served& served, const LongPairs* pairs = nullptr);
+  /// Of long pairs alone without what is this rank's own.
+  ServedCall(const CallHere& here, const Served& served);
 
   void start(FloatModes modes) override;
   bool advance() override;
@@ -37,15 +34,13 @@ class ServedCall final : public CollectiveOperation {
   double bound() const override { return bound_; }
 
  private:
-  static std::optional<Coding> coding_of(const Job& job, const Operands& operands, const Team& team,
-                                         bool encodes);
+  static std::optional<Coding> coding_of(const CallHere& here, bool encodes);
   bool begin();
   void open();
   void start_own_copy();
 
-  Job& job_;
-  const Collective& call_;
-  const Operands& operands_;
+  Messaging& messaging_;
+  const Collective call_;
   Team& team_;
   const Served served_;
   CallTag tag_;

@@ -1,4 +1,4 @@
-#include "mpi/collectives/reduce/reduction.hpp"
+#include "mpi/collectives/reduction.hpp"
 
 #include "mpi/objects/type_info.hpp"
 

@@ -3,7 +3,7 @@
 // memory, who passes it on to the others, unit by unit while the next ones come. So each link
 // brings all of it once. Nothing is encoded.
 //
-// Such kernels begin, wait and are given again as those of coll/joint/joint_reduction.
+// Such kernels begin, wait and are given again as those of joint_reduction.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,16 @@
 #include <span>
 #include <vector>
 
+#include "coll/call_here.hpp"
+#include "coll/symmetric/joint_call.hpp"
 #include "coll/symmetric/joint_sum.hpp"
-#include "mpi/collectives/joint/joint_call.hpp"
-#include "mpi/collectives/operands.hpp"
 
 namespace mpress::engine {
 
 class JointBroadcast final : public JointCall {
  public:
-  /// Of one that symmetric_broadcast applies to, while no other of the team's is under way. All
-  /// but `agreed` outlive it.
-  JointBroadcast(Job& job, const Collective& call, const Operands& operands,
-                 const AgreedCall& agreed, Team& team);
+  /// Of one that symmetric_broadcast applies to, while no other of the team's is under way.
+  explicit JointBroadcast(const CallHere& here);
 
   Offer offer() override;
   std::optional<Contribution> contribution(const Spec& spec) const override;
@@ -31,9 +29,10 @@ class JointBroadcast final : public JointCall {
   bool advance() override;
 
  private:
-  bool is_root() const { return team_.rank() == operands_.root; }
+  bool is_root() const { return team_.rank() == root_; }
 
-  const Operands& operands_;
+  const int root_;
+  const BlockData data_;
   const std::vector<std::int64_t> begins_;  ///< of parts, in words
   std::optional<JointSum> sum_;             ///< until it is over
 };
