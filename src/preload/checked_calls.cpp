@@ -11,10 +11,10 @@
 #include <type_traits>
 
 #include "gpu/loaded_gpu.hpp"
-#include "mpi/collectives/staged_call.hpp"
-#include "mpi/collectives/stand_in.hpp"
 #include "mpi/job/blocking.hpp"
 #include "mpi/job/job.hpp"
+#include "mpi/staging/staged_call.hpp"
+#include "mpi/staging/stand_in.hpp"
 #include "preload/narrowing.hpp"
 #include "trace/message.hpp"
 

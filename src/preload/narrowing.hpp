@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "mpi/collectives/staged_call.hpp"
+#include "mpi/staging/staged_call.hpp"
 
 namespace mpress::preload {
 

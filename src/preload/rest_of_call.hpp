@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "mpi/collectives/blocks/long_pairs.hpp"
+#include "mpi/collectives/long_pairs.hpp"
 #include "mpi/collectives/operands.hpp"
 
 namespace mpress::preload {

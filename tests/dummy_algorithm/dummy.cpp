@@ -8,6 +8,7 @@
 #include "coll/call_tag.hpp"
 #include "coll/collective_operation.hpp"
 #include "coll/neighbourhoods/raw_messages.hpp"
+#include "message/messaging.hpp"
 
 namespace mpress::engine {
 namespace {

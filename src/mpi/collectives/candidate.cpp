@@ -5,7 +5,7 @@
 #include <atomic>
 #include <string>
 
-#include "mpi/collectives/blocks/blocks.hpp"
+#include "mpi/collectives/operand_blocks.hpp"
 #include "mpi/collectives/reduction.hpp"
 #include "mpi/collectives/route.hpp"
 #include "mpi/job/job.hpp"

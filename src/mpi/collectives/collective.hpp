@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
-#include "mpi/collectives/blocks/pairwise_call.hpp"
 #include "mpi/collectives/kept_call.hpp"
 #include "mpi/collectives/operands.hpp"
+#include "mpi/collectives/pairwise_call.hpp"
 #include "mpi/collectives/route.hpp"
 
 namespace mpress::engine {

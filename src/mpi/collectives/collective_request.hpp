@@ -7,8 +7,8 @@
 
 #include "coll/collective_operation.hpp"
 #include "coll/team.hpp"
-#include "mpi/collectives/blocks/long_pairs.hpp"
 #include "mpi/collectives/kept_call.hpp"
+#include "mpi/collectives/long_pairs.hpp"
 #include "mpi/collectives/mpi_part.hpp"
 #include "mpi/collectives/route.hpp"
 #include "mpi/objects/comm_info.hpp"

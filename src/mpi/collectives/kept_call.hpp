@@ -1,9 +1,9 @@
 // A collective call whose arguments have to outlive it, because it ends later.
 #pragma once
 
-#include "mpi/collectives/blocks/long_pairs.hpp"
+#include "mpi/collectives/long_pairs.hpp"
 #include "mpi/collectives/operands.hpp"
-#include "mpi/collectives/staged_call.hpp"
+#include "mpi/staging/staged_call.hpp"
 
 namespace mpress::engine {
 

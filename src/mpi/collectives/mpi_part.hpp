@@ -3,7 +3,7 @@
 
 #include "mpi/calls/calls.hpp"
 #include "mpi/collectives/kept_call.hpp"
-#include "mpi/collectives/staged_call.hpp"
+#include "mpi/staging/staged_call.hpp"
 
 namespace mpress::engine {
 

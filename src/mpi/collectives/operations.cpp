@@ -4,7 +4,7 @@
 
 #include "coll/algorithm.hpp"
 #include "mpi/collectives/agreed.hpp"
-#include "mpi/collectives/blocks/blocks.hpp"
+#include "mpi/collectives/operand_blocks.hpp"
 #include "mpi/collectives/reduction.hpp"
 #include "mpi/job/job.hpp"
 #include "trace/message.hpp"

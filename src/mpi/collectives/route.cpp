@@ -12,11 +12,11 @@
 #include "core/hook_rules.hpp"
 #include "core/stream_order.hpp"
 #include "mpi/collectives/agreed.hpp"
-#include "mpi/collectives/blocks/blocks.hpp"
-#include "mpi/collectives/blocks/long_pairs.hpp"
+#include "mpi/collectives/long_pairs.hpp"
+#include "mpi/collectives/operand_blocks.hpp"
 #include "mpi/collectives/operations.hpp"
-#include "mpi/collectives/stand_in.hpp"
 #include "mpi/job/job.hpp"
+#include "mpi/staging/stand_in.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -16,11 +16,11 @@
 #include <utility>
 
 #include "coll/blocks/served.hpp"
+#include "coll/methods.hpp"
 #include "coll/selection.hpp"
 #include "coll/team.hpp"
 #include "config/config.hpp"
 #include "core/operation.hpp"
-#include "mpi/collectives/methods.hpp"
 #include "mpi/collectives/operands.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "trace/record.hpp"

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "mpi/calls/buffer_calls.hpp"
-#include "mpi/collectives/blocks/blocks.hpp"
 #include "mpi/collectives/neighbours/cartesian_grid.hpp"
 #include "mpi/collectives/neighbours/hints.hpp"
 #include "mpi/collectives/neighbours/neighbours.hpp"
+#include "mpi/collectives/operand_blocks.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "trace/message.hpp"

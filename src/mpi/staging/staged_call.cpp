@@ -1,4 +1,4 @@
-#include "mpi/collectives/staged_call.hpp"
+#include "mpi/staging/staged_call.hpp"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "mpi/collectives/stand_in.hpp"
+#include "mpi/staging/stand_in.hpp"
 
 #include <algorithm>
 #include <cstring>

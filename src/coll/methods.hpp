@@ -5,16 +5,12 @@
 #include <cstddef>
 
 #include "codec/spec.hpp"
-#include "policy/agreed_costs.hpp"
 #include "policy/methods.hpp"
 
 namespace mpress::engine {
 
 class Team;
-class Job;
-
-/// Collective over MPI_COMM_WORLD, whose team `world` is; waits.
-policy::AgreedCosts agree_on_costs(const Job& job, const Team& world);
+struct Messaging;
 
 /// What members know alike of a call, when its turn has come.
 struct CallShape {
@@ -26,7 +22,7 @@ struct CallShape {
 
 /// The method is the same on all members. `seconds`: where to put what the links take by it, or
 /// null.
-schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& shape,
+schedule::Method method_of(const Messaging& messaging, schedule::Op op, const CallShape& shape,
                            const Team& team, double* seconds = nullptr);
 
 }  // namespace mpress::engine

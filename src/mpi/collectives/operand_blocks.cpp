@@ -1,4 +1,4 @@
-#include "mpi/collectives/blocks/blocks.hpp"
+#include "mpi/collectives/operand_blocks.hpp"
 
 #include <cstdint>
 #include <utility>

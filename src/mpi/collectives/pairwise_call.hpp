@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "mpi/collectives/blocks/long_pairs.hpp"
+#include "mpi/collectives/long_pairs.hpp"
 #include "mpi/collectives/operands.hpp"
 #include "mpi/collectives/operations.hpp"
 #include "mpi/collectives/route.hpp"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "mpi/collectives/operands.hpp"
-#include "mpi/collectives/stand_in.hpp"
 #include "mpi/objects/comm_info.hpp"
+#include "mpi/staging/stand_in.hpp"
 
 namespace mpress::engine {
 

@@ -1,4 +1,4 @@
-#include "mpi/collectives/blocks/long_pairs.hpp"
+#include "mpi/collectives/long_pairs.hpp"
 
 #include <cstddef>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "mpi/collectives/blocks/pairwise_call.hpp"
+#include "mpi/collectives/pairwise_call.hpp"
 
 #include <utility>
 
