@@ -1,8 +1,4 @@
-"""Checks that files of src include what src/layers.ini lets them: python tools/check_layers.py.
-
-Includes that break the table are listed in src/layers_open.txt, a line `FILE LAYER` each. One that
-is not listed is an error, and so is a line that no include needs any more: the list only shrinks.
-"""
+"""Checks that files of src include what src/layers.ini lets them: python tools/check_layers.py."""
 
 from __future__ import annotations
 
@@ -75,9 +71,8 @@ def may_include(name: str, included: str, table: dict[str, Layer]) -> bool:
     )
 
 
-def find_violations(sources: Path, table: dict[str, Layer]) -> tuple[set[str], list[str]]:
-    """`FILE LAYER` for includes that break the table; and errors: files of no layer."""
-    violations: set[str] = set()
+def check_files(sources: Path, table: dict[str, Layer]) -> list[str]:
+    """Files of no layer, and includes that break the table."""
     errors: list[str] = []
     for path in sorted(sources.rglob("*")):
         if path.suffix not in SUFFIXES:
@@ -91,25 +86,13 @@ def find_violations(sources: Path, table: dict[str, Layer]) -> tuple[set[str], l
             if not (sources / included).exists():
                 continue  # generated, or beside it
             if not may_include(name, included, table):
-                violations.add(f"{file} {layer_of(included, table)}")
-    return violations, errors
+                errors.append(f"{file} includes {included}, which {name} may not: layers.ini")
+    return errors
 
 
 def check(sources: Path) -> list[str]:
     table = read_table(sources / "layers.ini")
-    lines = (sources / "layers_open.txt").read_text().splitlines()
-    known = {line for line in lines if line and not line.startswith("#")}
-    violations, errors = find_violations(sources, table)
-    errors += check_order(table)
-    for one in sorted(violations - known):
-        file, layer = one.split()
-        errors.append(
-            f"{file} includes a file of {layer}, which {layer_of(file, table)} may not: layers.ini"
-        )
-    errors += [
-        f"layers_open.txt: `{one}` is mended; remove it" for one in sorted(known - violations)
-    ]
-    return errors
+    return check_order(table) + check_files(sources, table)
 
 
 def main() -> None:

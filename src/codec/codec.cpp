@@ -75,4 +75,15 @@ Status decode(const Spec& spec, ElementType type, const void* payload, std::size
   return Status::unsupported;
 }
 
+double told_bound(const Spec& spec, const void* payload, std::size_t bytes) {
+  return spec.codec == Codec::szp ? szp::told_bound(payload, bytes) : 0;
+}
+
+Status add(const Spec& spec, ElementType type, std::span<const Summand> summands, std::size_t count,
+           void* out, std::size_t& out_bytes, void* decoded) {
+  out_bytes = 0;
+  if (spec.codec != Codec::szp) return Status::unsupported;
+  return szp::add(type, summands, count, out, out_bytes, {grid_of(spec), spec.mode}, decoded);
+}
+
 }  // namespace mpress::codec

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
@@ -13,6 +14,7 @@
 #include "codec/range.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
+#include "codec/summand.hpp"
 
 namespace mpress::codec {
 
@@ -50,5 +52,18 @@ std::size_t encode(const Spec& spec, ElementType type, const void* elements, std
 /// and reports what it found; on an error the contents of `elements` are unspecified.
 Status decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
               void* elements, std::size_t count, Combine how = Combine::replace);
+
+/// The bound on the error of the elements that the beginning of an untrusted payload tells. 0: it
+/// tells none, or holds the elements, or is too short.
+double told_bound(const Spec& spec, const void* payload, std::size_t bytes);
+
+/// Adds untrusted payloads of one spec, 2 to most_summands of `count` elements each, or elements,
+/// which count as what encode() makes of them: `out` becomes the payload of their sums, without
+/// going through the elements. szp can do that (codec/szp/format.hpp has what each status means);
+/// other codecs are unsupported. `out` has room for max_payload_bytes() and overlaps no summand;
+/// null: the elements alone are wanted. `decoded`, unless null, is where the sum's elements go.
+/// `out_bytes` is what was written, 0 without success.
+Status add(const Spec& spec, ElementType type, std::span<const Summand> summands, std::size_t count,
+           void* out, std::size_t& out_bytes, void* decoded = nullptr);
 
 }  // namespace mpress::codec

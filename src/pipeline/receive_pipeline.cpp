@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "codec/szp/format.hpp"
+#include "codec/codec.hpp"
 #include "core/runtime.hpp"
 #include "trace/message.hpp"
 
@@ -205,9 +205,9 @@ void ReceivePipeline::note_arrival() {
 
 /// Before the decoder may decode the chunk where it lies. What comes to a device stays there.
 void ReceivePipeline::note_bound() {
-  if (cut_.spec.codec != Codec::szp || cut_.spec.value != 0) return;
+  if (!cut_.spec.lossy() || cut_.spec.value != 0) return;
   const double bound = arrived_.device == gpu::host
-                           ? codec::szp::told_bound(arrived_.data, arrived_.bytes)
+                           ? codec::told_bound(cut_.spec, arrived_.data, arrived_.bytes)
                            : Outcome::unknown;
   payload_bound_ = Outcome::looser(payload_bound_, bound);
 }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "codec/codec.hpp"
-#include "codec/szp/format.hpp"
 #include "core/runtime.hpp"
 
 namespace mpress::engine {
@@ -65,7 +64,6 @@ bool HostSum::has_room(memory::Buffer& buffer, std::size_t bytes) {
 /// The sum's payload to `place`. False where it is not one of quanta.
 bool HostSum::add_quanta(std::uint64_t chunk, std::byte* place, std::byte* decoded,
                          std::size_t& bytes) {
-  const codec::szp::EncodedAs elements{codec::grid_of(cut_.spec), cut_.spec.mode};
   std::vector<codec::Summand> some;
   for (SummandTurns turns(summands_.size()); !turns.are_over(); turns.next()) {
     const bool is_last = turns.end() == summands_.size();
@@ -83,8 +81,8 @@ bool HostSum::add_quanta(std::uint64_t chunk, std::byte* place, std::byte* decod
         some.push_back({summands_[i].elements_of(cut_, chunk), 0, true});
       }
     }
-    if (codec::szp::add(cut_.type, some, cut_.elements(chunk), to, bytes, elements,
-                        is_last ? decoded : nullptr) != codec::Status::ok) {
+    if (codec::add(cut_.spec, cut_.type, some, cut_.elements(chunk), to, bytes,
+                   is_last ? decoded : nullptr) != codec::Status::ok) {
       return false;
     }
     some.assign(1, {to, bytes});
