@@ -118,9 +118,9 @@ Reason reason_before_costs(const Messaging& messaging, const Message& message) {
   if (!message.layout.element) return Reason::type;
   if (message.peer == trace::any_peer) return Reason::communicator;
   if (messaging.has_sessions.load(std::memory_order_relaxed)) return Reason::sessions;
-  if (wanted_spec(messaging, message).codec == Codec::none ||
-      is_switched_off(messaging.config, message)) {
-    return Reason::disabled;
+  if (is_switched_off(messaging.config, message)) return Reason::disabled;
+  if (wanted_spec(messaging, message).codec == Codec::none) {
+    return coding ? coding->why_raw : Reason::disabled;
   }
   if (message.device == gpu::host && !message.is_readable) return Reason::device;
   const auto* const first =

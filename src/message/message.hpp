@@ -29,8 +29,9 @@ struct Messaging;
 
 /// How data is encoded where its communicator's codec does not say.
 struct Coding {
-  Spec spec;                    ///< none: it goes as it is
-  bool is_decided = false;      ///< whether that pays is not asked any more
+  Spec spec;                                        ///< none: it goes as it is,
+  trace::Reason why_raw = trace::Reason::disabled;  ///< for this reason
+  bool is_decided = false;                          ///< whether that pays is not asked any more
   bool is_summed = false;       ///< payloads are added up, so all blocks are encoded as such
   std::size_t chunk_bytes = 0;  ///< of those; 0: in one piece
   bool is_for_devices = false;  ///< which take longer chunks of longer blocks
@@ -55,7 +56,7 @@ struct Driven {
 
 /// What a sending call allows, and what it counts as.
 struct SendCall {
-  trace::Called op;   ///< for statistics alone
+  trace::Called op;   ///< as it is counted; a block of a collective call's has an algorithm
   Family family;      ///< whose kill switch holds, beside that of all messages
   bool buffer_stays;  ///< the program's buffer is the call's until it is over
   /// Set: it goes as it is, for this reason.

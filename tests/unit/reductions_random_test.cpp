@@ -214,9 +214,20 @@ void play(loopback::Rank& rank, loopback::ThreadMember& member, const Call& call
   CHECK(*round.results == got);  // all members have the same bits
 }
 
+/// Where no member gains, reports say so, and not that no codec was set.
+void reason_is_told() {
+  const engine::ContributionSummary none{};
+  const std::array summaries{none, none};
+  const Spec spec{.codec = Codec::szp, .bound = Bound::abs, .value = 1e-3};
+  const engine::BoundedCoding coded(summaries, {ElementType::f32, true, 2, spec, false});
+  CHECK(coded.coding.spec.codec == Codec::none);
+  CHECK(coded.coding.why_raw == trace::Reason::policy);
+}
+
 }  // namespace
 
 int main() {
+  reason_is_told();
   ::setenv("SIMULATED_GPU_PEERS", "1", 1);
   unsigned seed = 0;
   Tally tally;

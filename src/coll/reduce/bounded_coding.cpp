@@ -28,7 +28,8 @@ double share_in_windows(std::span<const ContributionSummary> summaries) {
 
 BoundedCoding::BoundedCoding(std::span<const ContributionSummary> summaries,
                              const BoundedReduction& of)
-    : coding{Spec{.codec = Codec::none}, true} {
+    : coding{.spec = {.codec = Codec::none}, .is_decided = true} {
+  if (of.spec.codec != Codec::none) coding.why_raw = trace::Reason::policy;  // until it is chosen
   compute([&] { agree(summaries, of); });
 }
 
@@ -86,7 +87,8 @@ void BoundedCoding::choose(double bound, const BoundedReduction& of) {
   using namespace codec;
   const std::optional<codec::Grid> part = grid_for(bound, of);
   if (!part || !(part->bound > 0) || !resolvable(of.type, part->bound)) {
-    coding = {Spec{.codec = Codec::mpc}, true};  // nothing is lost, and so no bound is exceeded
+    coding = {.spec = {.codec = Codec::mpc},
+              .is_decided = true};  // nothing is lost, and so no bound is exceeded
     return;
   }
   coding.spec = of.spec;

@@ -17,7 +17,8 @@ int end_receive(MpiReceive& receive, bool watched, const StatusOf& status, std::
 }
 
 std::unique_ptr<ProbedMessage> take_or_post(Job& job, const ReceiveArguments& posted,
-                                            const Envelope& from, MPI_Request* request, int& code) {
+                                            const MessageSource& from, MPI_Request* request,
+                                            int& code) {
   const auto posting = job.probed.posting();
   auto probed = job.probed.take(posted.comm, from.peer, from.tag);
   if (!probed) code = post(posted, from, request);

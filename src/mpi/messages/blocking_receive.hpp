@@ -60,13 +60,14 @@ int end_receive(MpiReceive& receive, bool watched, const StatusOf& status, std::
                 int code);
 
 /// Posts a receive.
-inline int post(const ReceiveArguments& posted, const Envelope& from, MPI_Request* request) {
+inline int post(const ReceiveArguments& posted, const MessageSource& from, MPI_Request* request) {
   return mpi::counted::Irecv(posted.buffer, posted.count, posted.type, from.peer, from.tag,
                              posted.comm, request);
 }
 
 /// The message that a probe has already taken; or null, and a receive is posted, with `code`.
 std::unique_ptr<ProbedMessage> take_or_post(Job& job, const ReceiveArguments& posted,
-                                            const Envelope& from, MPI_Request* request, int& code);
+                                            const MessageSource& from, MPI_Request* request,
+                                            int& code);
 
 }  // namespace mpress::engine

@@ -51,7 +51,7 @@ void take_back(MPI_Request* receive) {
 
 Side side(const SendArguments& use, int tag) { return {use.count, use.type, use.destination, tag}; }
 
-Side side(const ReceiveArguments& arguments, const Envelope& from) {
+Side side(const ReceiveArguments& arguments, const MessageSource& from) {
   return {arguments.count, arguments.type, from.peer, from.tag};
 }
 
@@ -74,8 +74,8 @@ struct Receiving {
 /// same. What it refers to outlives it.
 class Exchange {
  public:
-  Exchange(Job& job, Outgoing& out, int send_tag, const Receiving& receiving, const Envelope& from,
-           const StatusOf& status)
+  Exchange(Job& job, Outgoing& out, int send_tag, const Receiving& receiving,
+           const MessageSource& from, const StatusOf& status)
       : job_(job),
         out_(out),
         send_tag_(send_tag),
@@ -103,7 +103,7 @@ class Exchange {
   Outgoing& out_;
   const int send_tag_;
   const Receiving& in_;
-  const Envelope& from_;
+  const MessageSource& from_;
   const StatusOf& status_;
   const bool has_data_;     ///< that mpress sends
   const bool is_doubtful_;  ///< MPI may refuse to send
@@ -203,7 +203,7 @@ int Exchange::run(const ReceiveArguments& arguments) {
 
 /// An exchange of which MPI has both halves.
 int exchange_by_mpi(Job& job, const SendArguments& send, int send_tag, const Receiving& in,
-                    const Envelope& from, const StatusOf& status) {
+                    const MessageSource& from, const StatusOf& status) {
   const ReceiveArguments& to = in.posted;
   const int code = mpi::counted::Sendrecv(send.buffer, side(send, send_tag), to.buffer,
                                           side(to, from), to.comm, status);
@@ -215,7 +215,7 @@ int exchange_by_mpi(Job& job, const SendArguments& send, int send_tag, const Rec
 /// An exchange whose send is prepared: `out` may be a frame, or data set aside. `plain`: the
 /// receiving half, where it is that.
 int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArguments& arguments,
-                      const std::optional<PlainReceive>& plain, const Envelope& from,
+                      const std::optional<PlainReceive>& plain, const MessageSource& from,
                       MPI_Status* given) {
   const auto exchange_with = [&](const Receiving& in) {
     const StatusOf status(given);
@@ -236,7 +236,7 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
 }  // namespace
 
 int exchange(Job& job, const SendArguments& send, int send_tag, const ReceiveArguments& arguments,
-             const Envelope& from, MPI_Status* status) {
+             const MessageSource& from, MPI_Status* status) {
   const SendCall call{Op::sendrecv, Family::sendrecv, true};
   const auto plain = PlainReceive::of(job, arguments, true);
   if (plain && !must_post(job) && count_as_before(job, call, send)) {
@@ -269,7 +269,8 @@ Outgoing set_aside(Job& job, Op op, const SendArguments& send) {
 }
 
 int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
-                      const ReceiveArguments& arguments, const Envelope& from, MPI_Status* status) {
+                      const ReceiveArguments& arguments, const MessageSource& from,
+                      MPI_Status* status) {
   if (send.destination == MPI_PROC_NULL || from.peer == MPI_PROC_NULL) {
     // Nothing is overwritten before it is sent.
     return exchange(job, send, send_tag, arguments, from, status);
@@ -281,7 +282,7 @@ int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
 }
 
 int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArguments& arguments,
-                   const Envelope& from, MPI_Request* request) {
+                   const MessageSource& from, MPI_Request* request) {
   if (out.error != MPI_SUCCESS) return out.error;
   auto entry = std::make_shared<ExchangeRequest>(job);
   MpiReceive& receive = entry->receive;

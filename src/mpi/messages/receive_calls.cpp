@@ -19,7 +19,7 @@ namespace {
 /// Waits until MPI has received a message as `posted` says; then `code` is MPI's. False where a
 /// probe had taken it, and it is delivered, or MPI refuses the call: then `code` is the call's.
 bool await_from_mpi(Job& job, const ReceiveArguments& posted, const ReceiveArguments& arguments,
-                    const Envelope& from, const StatusOf& status, int& code) {
+                    const MessageSource& from, const StatusOf& status, int& code) {
   if (must_post(job)) {
     MPI_Request request = MPI_REQUEST_NULL;
     const auto probed = take_or_post(job, posted, from, &request, code);
@@ -36,7 +36,7 @@ bool await_from_mpi(Job& job, const ReceiveArguments& posted, const ReceiveArgum
 }
 
 /// A receive that expects no frame.
-int post_plain(Job& job, Op op, const PlainReceive& plain, const Envelope& from,
+int post_plain(Job& job, Op op, const PlainReceive& plain, const MessageSource& from,
                MPI_Request* request) {
   std::shared_ptr<mpi::CommInfo> comm;
   if (plain.capacity() >= wire::min_frame_bytes) comm = mpi::comm_info(plain.posted().comm);
@@ -49,7 +49,8 @@ int post_plain(Job& job, Op op, const PlainReceive& plain, const Envelope& from,
 
 }  // namespace
 
-int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
+int receive(Job& job, const ReceiveArguments& arguments, const MessageSource& from,
+            MPI_Status* given) {
   job.devices.look(arguments.buffer);
   if (!job.watches_receives() && !must_post(job) &&
       !MpiReceive::may_need_unpacking(job, arguments)) {
@@ -76,7 +77,7 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
   return end_receive(receive, watched, status, begin, code);
 }
 
-int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,
+int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const MessageSource& from,
                   MPI_Request* request) {
   job.devices.look(arguments.buffer);
   std::shared_ptr<ReceiveRequest> entry;

@@ -9,17 +9,18 @@ namespace mpress::engine {
 class Job;
 
 /// Where a message comes from: wildcards allowed.
-struct Envelope {
+struct MessageSource {
   int peer = MPI_ANY_SOURCE;
   int tag = MPI_ANY_TAG;
 };
 
 /// MPI_Recv.
-int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* status);
+int receive(Job& job, const ReceiveArguments& arguments, const MessageSource& from,
+            MPI_Status* status);
 
 /// MPI_Irecv, which counts as `op`.
-int receive_later(Job& job, trace::Op op, const ReceiveArguments& arguments, const Envelope& from,
-                  MPI_Request* request);
+int receive_later(Job& job, trace::Op op, const ReceiveArguments& arguments,
+                  const MessageSource& from, MPI_Request* request);
 
 /// MPI_Mrecv of a message that MPI holds, and its non-blocking form.
 int receive_matched(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
