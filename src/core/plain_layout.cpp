@@ -36,11 +36,14 @@ struct PlainLayout final : Layout {
   Status fetch(const void*, std::byte*, std::size_t) const override { return Status::copy_failed; }
 };
 
-const PlainLayout of_bytes(std::nullopt), of_f32(ElementType::f32), of_f64(ElementType::f64);
+// Never destroyed: threads may still look at them when the process ends.
+const auto* const of_bytes = new PlainLayout(std::nullopt);
+const auto* const of_f32 = new PlainLayout(ElementType::f32);
+const auto* const of_f64 = new PlainLayout(ElementType::f64);
 
 // Without a count of owners, which each copy would change.
 const std::shared_ptr<const Layout> none;
-const std::shared_ptr<const Layout> bytes(none, &of_bytes), f32(none, &of_f32), f64(none, &of_f64);
+const std::shared_ptr<const Layout> bytes(none, of_bytes), f32(none, of_f32), f64(none, of_f64);
 
 }  // namespace
 

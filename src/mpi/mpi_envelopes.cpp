@@ -44,6 +44,7 @@ class Cells {
   Cells& operator=(const Cells&) = delete;
   ~Cells() {
     while (count_ > 0) ::operator delete(free_[--count_]);
+    count_ = free_.size();  // what is given back behind it is not kept
   }
 
   void* take() { return count_ > 0 ? free_[--count_] : ::operator new(bytes); }

@@ -24,8 +24,9 @@ Status copy_on_host(Runtime& runtime, const BlockData& from, const Location& fro
                          are_readable);
   }
   memory::Buffer packed;
-  auto* bare = static_cast<std::byte*>(target.contiguous ? to.data : nullptr);
-  if (!bare || to.bytes < from.bytes) {
+  const bool goes_straight = target.contiguous && to_place.is_readable && to.bytes >= from.bytes;
+  auto* bare = static_cast<std::byte*>(to.data);
+  if (!goes_straight) {
     packed = runtime.pool.take(from.bytes);
     if (!packed) return Status::no_memory;
     bare = packed.data();

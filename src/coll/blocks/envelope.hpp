@@ -85,7 +85,7 @@ class Envelopes {
   enum class Content : unsigned char {
     block,
     /// Nothing is prepared for a frame, which may come all the same where the place has no gaps.
-    /// That is the CPU's, and outlives the message.
+    /// That is the CPU's; what describes it stays, too, until the message is over.
     likely_raw_block,
     bytes,  ///< that the caller reads, and counts
   };

@@ -1,7 +1,6 @@
 #include "coll/neighbourhoods/neighbour_call.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "coll/blocks/copy_block.hpp"
 #include "message/messaging.hpp"
@@ -16,12 +15,13 @@ policy::LinkCosts links_of(const Messaging& messaging, const Team& team) {
   return costs;
 }
 
+namespace {
+
+/// May any member have a block that is long enough to be encoded? All know alike.
 bool may_encode(const Messaging& messaging, const Exchange& exchange) {
   const auto longest = std::ranges::max_element(exchange.sizes);
   return longest != exchange.sizes.end() && *longest >= least_long(messaging.config);
 }
-
-namespace {
 
 /// By what all members know alike.
 const Way& way_of(const Messaging& messaging, const Exchange& exchange, const Team& team) {

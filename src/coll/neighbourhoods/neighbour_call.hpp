@@ -22,9 +22,6 @@ namespace mpress::engine {
 /// The costs of messages between a team's members, on which all of them have agreed.
 policy::LinkCosts links_of(const Messaging& messaging, const Team& team);
 
-/// May any member have a block that is long enough to be encoded? All know alike.
-bool may_encode(const Messaging& messaging, const Exchange& exchange);
-
 /// Blocks as messages: of an all-gather as those of a gather, whose root is everybody.
 class ExchangeBlocks final : public BlockMap {
  public:

@@ -1,7 +1,6 @@
 #include "coll/neighbourhoods/neighbour_sum.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "codec/float_environment.hpp"
 #include "codec/sum_grid.hpp"
@@ -89,6 +88,15 @@ void NeighbourSum::prepare_straight(Team& team, const Served& served) {
   staged_.coding = coding_;
   const std::size_t places = exchange_.received.size();
   staged_.received.resize(places);
+  place_vectors();
+  if (quanta_) call_.has_many_readers = true;  // blocks that are summed are encoded as such
+  straight_.emplace(messaging_, call_, staged_, team, served);
+}
+
+/// False where there is no memory for them: then others are sent what they wait for all the same.
+bool NeighbourSum::place_vectors() {
+  if (memory_) return true;
+  const std::size_t places = staged_.received.size();
   memory_ = messaging_.pool.take(std::max<std::size_t>((places + 1) * fold_.bytes(), 1));
   std::size_t sources = 0;
   for (std::size_t i = 0; i < places; ++i) {
@@ -97,8 +105,7 @@ void NeighbourSum::prepare_straight(Team& team, const Served& served) {
     ++sources;
   }
   staged_.keeps_payloads = quanta_ && sources > 1 && memory_;
-  if (quanta_) call_.has_many_readers = true;  // blocks that are summed are encoded as such
-  straight_.emplace(messaging_, call_, staged_, team, served);
+  return static_cast<bool>(memory_);
 }
 
 /// In memory of this process's own.
@@ -119,7 +126,12 @@ void NeighbourSum::start(FloatModes modes) {
   sum_.reset();
   added_ = 0;
   fold_.round_as(modes);
-  straight_ ? straight_->start(modes) : packed_->start();
+  if (straight_) {
+    if (!place_vectors()) status_ = Status::no_memory;
+    straight_->start(modes);
+  } else {
+    packed_->start();
+  }
 }
 
 bool NeighbourSum::advance() {
@@ -179,7 +191,7 @@ bool NeighbourSum::add_some() {
 }
 
 void NeighbourSum::finish() {
-  if (!straight_->status().is_ok()) status_ = straight_->status();
+  if (status_.is_ok()) status_ = straight_->status();
   if (sum_) {
     bound_ = quanta_->bound;
     if (status_.is_ok()) {
@@ -216,6 +228,7 @@ Status NeighbourSum::fold() {
 Status fold_own(Messaging& messaging, const Exchange& exchange) {
   const Exchange::Sum& sum = *exchange.sum;
   Fold& fold = *sum.fold;
+  fold.round_as(FloatModes::of_thread());
   if (fold.bytes() == 0 || exchange.plans->own().empty()) return Status::ok;
   const memory::Buffer memory = messaging.pool.take(2 * fold.bytes());
   if (!memory) return Status::no_memory;

@@ -46,6 +46,7 @@ class NeighbourSum final : public CollectiveOperation {
 
   Coding coding_of(const Spec& spec) const;
   void prepare_straight(Team& team, const Served& served);
+  bool place_vectors();
   BlockData vector(std::size_t place) const;
   void begin_sum();
   bool add_some();

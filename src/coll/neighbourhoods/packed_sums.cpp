@@ -28,8 +28,6 @@ PackedSums::PackedSums(Messaging& messaging, trace::Called called, Team& team, s
   for (const Transfer& transfer : schedule.transfers.sends) {
     for (std::size_t i = 0; i < transfer.count; ++i) places_[transfer.first + i] = sent_moves_++;
   }
-  const std::size_t vectors = schedule.states + received_moves_ + sent_moves_ + 1;
-  memory_ = messaging.pool.take(std::max<std::size_t>(vectors * fold.bytes(), 1));
 }
 
 void PackedSums::start() { begin(); }
@@ -42,11 +40,15 @@ bool PackedSums::begin() {
   taken_in_ = next_send_ = 0;
   const auto& receives = schedule_.transfers.receives;
   is_there_.assign(schedule_.states, 0);
+  const std::size_t vectors = schedule_.states + received_moves_ + sent_moves_ + 1;
+  if (!memory_) {
+    memory_ = messaging_.pool.take(std::max<std::size_t>(vectors * fold_.bytes(), 1));
+  }
   messages_.start(receives.size(), schedule_.transfers.sends.size());
   for (std::size_t i = 0; i < receives.size(); ++i) {
     const std::size_t bytes = receives[i].count * fold_.bytes();
-    std::byte* const to = of_receives() + places_[receives[i].first] * fold_.bytes();
-    messages_.receive(i, bytes_at(memory_ ? to : nullptr, bytes), receives[i].peer);
+    const std::size_t at = places_[receives[i].first] * fold_.bytes();
+    messages_.receive(i, bytes_at(memory_ ? of_receives() + at : nullptr, bytes), receives[i].peer);
   }
   if (memory_) {
     enter_own();
@@ -108,7 +110,6 @@ void PackedSums::send_round() {
   const auto& sends = schedule_.transfers.sends;
   for (; next_send_ < sends.size() && sends[next_send_].round == round_; ++next_send_) {
     const Transfer& transfer = sends[next_send_];
-    std::byte* const begin = of_sends() + places_[transfer.first] * fold_.bytes();
     const std::size_t bytes = transfer.count * fold_.bytes();
     if (bytes == 0) continue;
     if (!status().is_ok()) {
@@ -119,6 +120,7 @@ void PackedSums::send_round() {
       const std::uint32_t from = schedule_.state_of[schedule_.transfers.blocks[i]];
       std::memcpy(of_sends() + places_[i] * fold_.bytes(), state(from), fold_.bytes());
     }
+    std::byte* const begin = of_sends() + places_[transfer.first] * fold_.bytes();
     messages_.send(next_send_, bytes_at(begin, bytes), transfer.peer);
   }
 }

@@ -47,21 +47,18 @@ void RawMessages::count(trace::Direction direction, int peer, std::size_t raw_by
   trace::add_message(messaging_.record.row(key), raw_bytes, wire_bytes);
 }
 
-/// The next receive, if it is complete.
-bool RawMessages::take_next() {
-  Receive& receive = receives_[come_];
-  if (receive.envelope) {
-    envelopes_->end_round();
-    if (!receive.envelope->advance()) return false;
-    const Status status = receive.envelope->status();
-    note(status);
-    if (status.is_ok()) {
-      receive.bytes = receive.envelope->received_bytes();
-      if (receive.expected > 0 && receive.bytes != receive.expected) note(Status::truncated);
-    }
-    receive.envelope.reset();
+/// Lets one proceed; returns whether it is complete.
+bool RawMessages::look(Receive& receive) {
+  if (!receive.envelope) return true;
+  envelopes_->end_round();
+  if (!receive.envelope->advance()) return false;
+  const Status status = receive.envelope->status();
+  note(status);
+  if (status.is_ok()) {
+    receive.bytes = receive.envelope->received_bytes();
+    if (receive.expected > 0 && receive.bytes != receive.expected) note(Status::truncated);
   }
-  ++come_;
+  receive.envelope.reset();
   return true;
 }
 
@@ -80,10 +77,16 @@ bool RawMessages::pass_next() {
 // Each is looked at in a round of its own: MPI may take in one message at a time.
 
 bool RawMessages::have_come(std::size_t most) {
-  while (come_ < most) {
-    if (!take_next()) return false;
+  bool have_all = true;
+  for (std::size_t i = come_; i < most; ++i) {
+    if (look(receives_[i])) {
+      if (have_all) come_ = i + 1;
+      continue;
+    }
+    have_all = false;
+    if (!receives_[i].envelope->has_begun()) break;  // data that follow headers come at once
   }
-  return true;
+  return have_all;
 }
 
 bool RawMessages::are_sent() {
@@ -106,7 +109,8 @@ bool RawMessages::wait_for(std::size_t most) {
       envelopes_->wait(*next);
       has_waited = true;
     }
-    if (!take_next()) break;
+    if (!look(receives_[come_])) break;
+    ++come_;
   }
   return has_waited;
 }

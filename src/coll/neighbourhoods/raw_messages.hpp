@@ -67,7 +67,7 @@ class RawMessages {
     std::size_t bytes = 0;     ///< that have come
   };
   bool may_wait() const;
-  bool take_next();
+  bool look(Receive& receive);
   bool pass_next();
 
   Messaging& messaging_;

@@ -1,13 +1,8 @@
 // The blocks of a collective call in the buffers that its arguments name.
 #pragma once
 
-#include <cstddef>
-
 #include "coll/blocks/block_list.hpp"
-#include "mpi/calls/calls.hpp"
 #include "mpi/collectives/operands.hpp"
-#include "mpi/collectives/route.hpp"
-#include "schedule/schedule.hpp"
 
 namespace mpress::engine {
 

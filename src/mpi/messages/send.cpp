@@ -144,13 +144,6 @@ trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments&
   return cached ? &cached->count(arguments.count) : nullptr;
 }
 
-std::optional<trace::Reason> certain_reason(const Job& job, const SendCall& call,
-                                            const SendArguments& arguments) {
-  const Handles handles = glance_at(arguments);
-  if (!handles.comm) return std::nullopt;
-  return certain_reason(job, message_on_host(call, arguments, handles));
-}
-
 Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& arguments) {
   Outgoing outgoing;
   outgoing.arguments = arguments;

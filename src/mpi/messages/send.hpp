@@ -80,11 +80,6 @@ memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size
 /// that does so itself saves the making of what that returns.
 trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments& arguments);
 
-/// Why a message in memory of the host, by a call of a collective's, is sure to go as it is, so
-/// that nothing is learned by it; nothing where it is not.
-std::optional<trace::Reason> certain_reason(const Job& job, const SendCall& call,
-                                            const SendArguments& arguments);
-
 /// Decides about a message, encodes it where that pays, and counts it. Where `error` comes back
 /// set, it has been raised already.
 Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& arguments);

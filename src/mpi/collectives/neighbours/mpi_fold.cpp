@@ -6,7 +6,6 @@
 #include "core/plain_layout.hpp"
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/job/job.hpp"
-#include "mpi/job/teams.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
 

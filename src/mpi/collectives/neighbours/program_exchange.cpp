@@ -31,7 +31,7 @@ std::shared_ptr<const Layout> ProgramExchange::hold(std::shared_ptr<const Layout
   const Layout* const shared = layout.get();
   if (!held_) {
     held_ = std::move(layout);
-  } else if (held_ != layout) {
+  } else if (held_ != layout && (more_held_.empty() || more_held_.back() != layout)) {
     more_held_.push_back(std::move(layout));
   }
   return {std::shared_ptr<const Layout>(), shared};
