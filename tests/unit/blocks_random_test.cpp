@@ -15,6 +15,7 @@
 #include "coll/blocks/runner.hpp"
 #include "core/plain_layout.hpp"
 #include "loopback/letter_team.hpp"
+#include "loopback/place.hpp"
 #include "schedule/algorithms.hpp"
 
 using namespace mpress;
@@ -132,41 +133,6 @@ struct Round {
   std::map<schedule::Block, Bytes> seen;  ///< by the readers of a block that several have
 };
 
-/// A block in a member's memory, which may lie on a device and with gaps.
-struct Place {
-  Place(const Call& call, schedule::Block block, std::mt19937& random) {
-    const std::size_t unit = element_size(call.type), run = unit * (1 + random() % 3);
-    const std::size_t stride = random() % 3 == 0 ? run + unit * (random() % 3) : run;
-    layout = std::make_shared<loopback::Strided>(call.type, run, stride);
-    bytes = call.bytes(block);
-    items = static_cast<std::int64_t>(bytes / run);
-    const unsigned where = random() % 4;
-    memory.emplace(where < 2    ? gpu::host
-                   : where == 2 ? 1
-                                : 0,
-                   layout->extent(items), random() % 4 == 0 ? unit : 0);
-    memory->fill(layout->extent(items));
-  }
-
-  void write(const Bytes& elements) {
-    Bytes all(layout->extent(items), loopback::Memory::filling);
-    CHECK(layout->unpack(elements.data(), elements.size(), all.data(), items, true).is_ok());
-    memory->write(all.data(), all.size());
-  }
-  Bytes read() const {
-    const Bytes all = memory->read(layout->extent(items));
-    Bytes elements(bytes);
-    CHECK(layout->pack(all.data(), items, true, elements.data(), bytes));
-    return elements;
-  }
-  engine::BlockData data() const { return {memory->data(), items, layout, bytes}; }
-
-  std::shared_ptr<loopback::Strided> layout;
-  std::size_t bytes;
-  std::int64_t items;
-  std::optional<loopback::Memory> memory;
-};
-
 class Blocks final : public engine::BlockMap {
  public:
   Blocks(const Call& call, int rank, std::mt19937& random)
@@ -175,10 +141,11 @@ class Blocks final : public engine::BlockMap {
       const bool is_own = call.task.origin(block) == rank;
       if (call.bytes(block) == 0) continue;
       if (is_own) {
-        own_.try_emplace(block, call, block, random).first->second.write(elements_of(call, block));
+        own_.try_emplace(block, call.type, call.bytes(block), random)
+            .first->second.write(elements_of(call, block));
       }
       if (call.task.is_wanted(block, rank) || (is_own && call.task.op == Op::allgather)) {
-        others_.try_emplace(block, call, block, random);
+        others_.try_emplace(block, call.type, call.bytes(block), random);
       }
     }
   }
@@ -215,7 +182,7 @@ class Blocks final : public engine::BlockMap {
  private:
   const Call& call_;
   const int rank_;
-  std::map<schedule::Block, Place> own_, others_;
+  std::map<schedule::Block, loopback::Place> own_, others_;
 };
 
 /// How the calls ended, of all members.

@@ -15,6 +15,7 @@
 #include "coll/neighbourhoods/neighbour_sum.hpp"
 #include "core/plain_layout.hpp"
 #include "loopback/letter_team.hpp"
+#include "loopback/place.hpp"
 
 using namespace mpress;
 
@@ -107,64 +108,37 @@ Call any_call(int members, unsigned seed) {
   return call;
 }
 
-/// Elements in a member's memory, which may lie on a device and with gaps.
-struct Place {
-  Place(const Call& call, std::size_t elements, std::mt19937& random, bool is_plain)
-      : type(call.type) {
-    const std::size_t unit = element_size(type);
-    const std::size_t run = is_plain ? unit : unit * (1 + random() % 3);
-    const std::size_t stride = !is_plain && random() % 3 == 0 ? run + unit * (random() % 3) : run;
-    layout = std::make_shared<loopback::Strided>(type, run, stride);
-    bytes = elements * unit;
-    items = static_cast<std::int64_t>(bytes / run);
-    const unsigned where = random() % 8;
-    memory.emplace(is_plain || where < 6 ? gpu::host : static_cast<int>(where % 2),
-                   layout->extent(items), random() % 4 == 0 ? unit : 0);
-    memory->fill(layout->extent(items));
-  }
-
-  void write(const Values& values) {
-    std::vector<std::byte> elements(bytes);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (type == ElementType::f32) {
-        const auto value = static_cast<float>(values[i]);
-        std::memcpy(&elements[i * sizeof value], &value, sizeof value);
-      } else {
-        std::memcpy(&elements[i * sizeof(double)], &values[i], sizeof(double));
-      }
+/// As elements of the call's type.
+std::vector<std::byte> elements_of(ElementType type, const Values& values) {
+  std::vector<std::byte> elements(values.size() * element_size(type));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (type == ElementType::f32) {
+      const auto value = static_cast<float>(values[i]);
+      std::memcpy(&elements[i * sizeof value], &value, sizeof value);
+    } else {
+      std::memcpy(&elements[i * sizeof(double)], &values[i], sizeof(double));
     }
-    std::vector<std::byte> all(layout->extent(items), loopback::Memory::filling);
-    CHECK(layout->unpack(elements.data(), bytes, all.data(), items, true).is_ok());
-    memory->write(all.data(), all.size());
   }
+  return elements;
+}
 
-  /// Is each element so near to these?
-  bool is_near(const Values& values, double most) const {
-    const auto all = memory->read(layout->extent(items));
-    std::vector<std::byte> elements(bytes);
-    CHECK(layout->pack(all.data(), items, true, elements.data(), bytes));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      double got = 0, wanted = values[i];
-      if (type == ElementType::f32) {
-        float value;
-        std::memcpy(&value, &elements[i * sizeof value], sizeof value);
-        got = value;
-        wanted = static_cast<float>(wanted);
-      } else {
-        std::memcpy(&got, &elements[i * sizeof got], sizeof got);
-      }
-      if (!(std::abs(got - wanted) <= most)) return false;
+/// Is each element there so near to these values?
+bool are_near(ElementType type, const loopback::Place& place, const Values& values, double most) {
+  const auto elements = place.read();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    double got = 0, wanted = values[i];
+    if (type == ElementType::f32) {
+      float value;
+      std::memcpy(&value, &elements[i * sizeof value], sizeof value);
+      got = value;
+      wanted = static_cast<float>(wanted);
+    } else {
+      std::memcpy(&got, &elements[i * sizeof got], sizeof got);
     }
-    return true;
+    if (!(std::abs(got - wanted) <= most)) return false;
   }
-  engine::BlockData data() const { return {memory->data(), items, layout, bytes}; }
-
-  ElementType type;
-  std::shared_ptr<loopback::Strided> layout;
-  std::size_t bytes;
-  std::int64_t items;
-  std::optional<loopback::Memory> memory;
-};
+  return true;
+}
 
 /// The sum, element by element.
 class SumFold final : public engine::Fold {
@@ -211,18 +185,18 @@ class Member {
     for (int i = 0; i < (is_gather ? 1 : list_.count()); ++i) {
       exchange_.sent.emplace_back();
       if (!is_gather && list_.target(here, i) == schedule::Grid::none) continue;
-      sent_.emplace_back(std::make_unique<Place>(call, call.elements(i), random, is_plain));
-      sent_.back()->write(call.block(rank.rank, i));
+      sent_.emplace_back(place_for(i, random, is_plain));
+      sent_.back()->write(elements_of(call.type, call.block(rank.rank, i)));
       if (call.elements(i) > 0) exchange_.sent.back() = sent_.back()->data();
     }
-    if (call.sums) result_ = std::make_unique<Place>(call, call.elements(0), random, is_plain);
+    if (call.sums) result_ = place_for(0, random, is_plain);
     for (int i = 0; i < list_.count(); ++i) {
       exchange_.received.emplace_back();
       received_.emplace_back();
       sources_.push_back(list_.source(here, i));
       if (sources_.back() == schedule::Grid::none || call.elements(i) == 0) continue;
       if (!call.sums) {
-        received_.back() = std::make_unique<Place>(call, call.elements(i), random, is_plain);
+        received_.back() = place_for(i, random, is_plain);
       }
       exchange_.received.back() = (call.sums ? result_ : received_.back())->data();
     }
@@ -247,7 +221,7 @@ class Member {
       for (std::size_t i = 0; i < received_.size(); ++i) {
         if (!received_[i]) continue;
         const auto neighbour = static_cast<int>(i);
-        CHECK(received_[i]->is_near(call_.block(sources_[i], neighbour), lossy));
+        CHECK(are_near(call_.type, *received_[i], call_.block(sources_[i], neighbour), lossy));
       }
       return;
     }
@@ -262,15 +236,21 @@ class Member {
       }
     }
     const double rounding = call_.type == ElementType::f32 ? 1e-3 : 1e-11;
-    CHECK(!is_any || result_->is_near(sum, lossy + rounding));
+    CHECK(!is_any || are_near(call_.type, *result_, sum, lossy + rounding));
   }
 
  private:
+  std::unique_ptr<loopback::Place> place_for(int neighbour, std::mt19937& random,
+                                             bool is_plain) const {
+    const std::size_t bytes = call_.elements(neighbour) * element_size(call_.type);
+    return std::make_unique<loopback::Place>(call_.type, bytes, random, is_plain);
+  }
+
   const Call& call_;
   const schedule::Neighbourhood list_;
   engine::Exchange exchange_;
-  std::vector<std::unique_ptr<Place>> sent_, received_;
-  std::unique_ptr<Place> result_;
+  std::vector<std::unique_ptr<loopback::Place>> sent_, received_;
+  std::unique_ptr<loopback::Place> result_;
   std::vector<int> sources_;
 };
 

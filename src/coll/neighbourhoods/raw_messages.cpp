@@ -116,7 +116,8 @@ bool RawMessages::wait_for(std::size_t most) {
 }
 
 bool RawMessages::wait_until_sent() {
-  if (sent_ == sends_.size() || !may_wait()) return false;
+  const bool has_all = come_ == receives_.size();
+  if (!has_all || sent_ == sends_.size() || !may_wait()) return false;
   while (sent_ < sends_.size()) {
     Envelope* const next = sends_[sent_].get();
     if (next && next->can_be_waited_for()) envelopes_->wait(*next);

@@ -30,8 +30,8 @@ class RawMessages {
   /// A block without bytes: there is none. A message of another length is an error, unless it `may`
   /// be shorter.
   void receive(std::size_t number, const BlockData& place, int from, bool may_be_shorter = false);
-  /// A frame may come all the same, and is decoded; see Envelopes::Content.
-  /// Whoever matches the message counts it. `outcome`: where to add what it lost; outlives the
+  /// A frame may come all the same, and is decoded; see Envelopes::Content,
+  /// which count it. `outcome`: where to add what it lost; outlives the
   /// message.
   void receive_likely_raw(std::size_t number, const BlockData& place, int from, Outcome& outcome);
   void send(std::size_t number, const BlockData& data, int to);
@@ -44,6 +44,7 @@ class RawMessages {
   /// Wait for messages alone, unless something else needs this process meanwhile. Return whether
   /// they have.
   bool wait_for(std::size_t most);
+  /// Not before all receives are complete: data that follow a header may need this process.
   bool wait_until_sent();
   /// Must this process do something for others to get on?
   bool needs_host() const;
