@@ -193,8 +193,7 @@ MPRESS_PUBLIC mpress_codec_status mpress_payload_bound(const char* text, mpress_
   if (spec.codec == Codec::szp && bytes < sizeof(codec::szp::Header)) {
     return fail(MPRESS_CODEC_CORRUPT, "payload is truncated");
   }
-  const double told = spec.codec == Codec::szp ? codec::szp::told_bound(payload, bytes) : 0;
-  *bound = bound_of(spec.codec, told);
+  *bound = bound_of(spec.codec, codec::told_bound(spec, payload, bytes));
   return MPRESS_CODEC_OK;
 }
 

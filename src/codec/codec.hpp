@@ -53,8 +53,8 @@ std::size_t encode(const Spec& spec, ElementType type, const void* elements, std
 Status decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
               void* elements, std::size_t count, Combine how = Combine::replace);
 
-/// The bound on the error of the elements that the beginning of an untrusted payload tells. 0: it
-/// tells none, or holds the elements, or is too short.
+/// The bound on the error of the elements, as the beginning of an untrusted payload has it. 0: it
+/// has none, or holds the elements, or is too short.
 double told_bound(const Spec& spec, const void* payload, std::size_t bytes);
 
 /// Adds untrusted payloads of one spec, 2 to most_summands of `count` elements each, or elements,

@@ -14,7 +14,8 @@ namespace mpress::engine {
 
 class LongPairs;
 
-/// What it refers to, and what its lists look up, outlives the operation; itself it does not.
+/// Objects that it refers to, and that its lists look up, outlive the operation; itself it does
+/// not.
 struct CallHere {
   Messaging& messaging;
   Team& team;
@@ -34,7 +35,7 @@ struct CallHere {
   std::optional<Reduction> reduction = {};
   void* results = nullptr;  ///< where the program has them, as far as this member gets any
 
-  /// What encodes blocks: the innermost of what was asked.
+  /// The codec of blocks: that of the call, else of its team.
   Spec spec = {};
   /// Set: the call itself asks for that.
   std::optional<Coding> coding = {};

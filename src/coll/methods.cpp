@@ -9,7 +9,7 @@
 namespace mpress::engine {
 namespace {
 
-/// What is expected of a codec before anybody has seen the data.
+/// The ratio that is expected of a codec before any data is known.
 double expected_wire_per_raw(const Spec& spec) {
   constexpr double bits = 32;
   switch (spec.codec) {

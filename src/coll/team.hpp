@@ -26,6 +26,7 @@
 #include "coll/call_order.hpp"
 #include "coll/facts.hpp"
 #include "coll/team_hints.hpp"
+#include "config/config.hpp"
 #include "core/hosts.hpp"
 #include "link/channel/channel.hpp"
 #include "schedule/hosts.hpp"
@@ -190,6 +191,12 @@ class Team : public std::enable_shared_from_this<Team> {
   mutable std::optional<schedule::Hosts> member_hosts_;
   std::unique_ptr<Kept> kept_;
 };
+
+/// The codec of a team's calls that name none: the one that members gave the communicator, else the
+/// environment's.
+inline Spec spec_of(const Config& config, const Team& team) {
+  return team.hints().spec().value_or(config.spec);
+}
 
 /// A team's channel stays while this lives.
 class TeamHold {

@@ -38,7 +38,7 @@ struct Layout {
     return runs_of(count, SIZE_MAX);
   }
 
-  /// The same where they are regular (gpu/runs.hpp); else null.
+  /// The runs of `count` items, where they are regular (gpu/runs.hpp); else null.
   virtual std::shared_ptr<const gpu::Runs> regular_runs_of(std::int64_t count) const {
     auto runs = runs_of(count);
     return runs->are_regular() ? std::move(runs) : nullptr;

@@ -205,7 +205,7 @@ class MpiEnvelopes::Received final : public Matched {
   const std::shared_ptr<ReceiveRequest> watched_;
 };
 
-/// What comes is looked at once it is there.
+/// A block that is looked at once it has come.
 class MpiEnvelopes::LikelyRaw final : public Matched {
  public:
   LikelyRaw(MpiEnvelopes& all, const BlockData& place, int from, const Receiving& how)

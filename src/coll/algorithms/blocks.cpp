@@ -34,11 +34,12 @@ Operation make_neighbours(const CallHere& here, const Served& served) {
                                          served);
 }
 
-/// MPI's own call is made beside it, so nobody drives its messages.
-Operation make_pairs(const CallHere& here, Served served) {
+/// MPI's own call is made beside it, so no thread drives its messages.
+Operation make_pairs(const CallHere& here, const Served& served) {
   if (!here.topology) return make_blocks(here, served);
-  served.is_blocking = false;
-  return make_neighbours(here, served);
+  Served beside = served;
+  beside.is_blocking = false;
+  return make_neighbours(here, beside);
 }
 
 }  // namespace
@@ -60,13 +61,12 @@ const Algorithm blocks{
     .why_not = [](const AgreedCall& call) -> WhyNot { return why_no_blocks(call); },
     .make = make_blocks};
 
-const Algorithm pairs{
-    .name = "long pairs",
-    .why_not = [](const AgreedCall& call) -> WhyNot {
-      if (!call.call.has_own_counts) return other_kind;
-      return call.encodes_pairs ? nullptr : does_not_pay;
-    },
-    .make = [](const CallHere& here, const Served& served) { return make_pairs(here, served); }};
+const Algorithm pairs{.name = "long pairs",
+                      .why_not = [](const AgreedCall& call) -> WhyNot {
+                        if (!call.call.has_own_counts) return other_kind;
+                        return call.encodes_pairs ? nullptr : does_not_pay;
+                      },
+                      .make = make_pairs};
 
 const Algorithm by_mpi{.name = "mpi",
                        .why_not = [](const AgreedCall&) -> WhyNot { return nullptr; }};

@@ -1,4 +1,4 @@
-// What several algorithms share.
+// Conditions and makers that several algorithms share.
 #pragma once
 
 #include <memory>

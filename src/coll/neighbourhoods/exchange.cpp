@@ -7,8 +7,7 @@
 namespace mpress::engine {
 
 Spec spec_of(const Config& config, const Exchange& exchange, const Team& team) {
-  if (exchange.coding) return exchange.coding->spec;
-  return team.hints().spec().value_or(config.spec);
+  return exchange.coding ? exchange.coding->spec : spec_of(config, team);
 }
 
 Status copy_own(Messaging& messaging, const Exchange& exchange) {

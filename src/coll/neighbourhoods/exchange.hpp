@@ -71,7 +71,7 @@ struct Exchange {
   bool keeps_payloads = false;
 };
 
-/// What encodes an exchange's blocks: the innermost of what was asked.
+/// The codec of an exchange's blocks: that of the call, else of its team.
 Spec spec_of(const Config& config, const Exchange& exchange, const Team& team);
 
 /// Copies what the process has for itself. Raises nothing.

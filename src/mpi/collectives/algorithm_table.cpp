@@ -54,7 +54,7 @@ Prediction decide(Job& job, Team& team, const Collective& call, bool on_devices,
   const std::size_t block = call.reduces ? bytes / ranks : bytes;
   const Candidate candidate =
       candidate_by_size(job, call, Form::blocking, false, block, call.reduces ? bytes : 0);
-  const Spec spec = team.hints().spec().value_or(job.config.spec);
+  const Spec spec = spec_of(job.config, team);
   AgreedCall agreed{.call = call, .team = facts_of(job, team)};
   agreed.bytes = agreed.longest = block;
   agreed.is_long_enough = candidate.is_long_enough;

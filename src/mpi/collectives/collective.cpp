@@ -123,7 +123,7 @@ class PersistentCall final : public CollectiveRequest {
   }
   ~PersistentCall() override { team_.order().give(served_.tag); }
 
-  void make() { prepare_blocks(served_); }
+  void make(std::unique_ptr<CollectiveOperation> blocks) { blocks_ = std::move(blocks); }
 
   /// Of long pairs; MPI's part is made here. Raises, and returns MPI's error code.
   int make(LongPairs pairs) {
@@ -139,12 +139,7 @@ class PersistentCall final : public CollectiveRequest {
       const int code = mpi_part_.start();
       if (code != MPI_SUCCESS) return code;
     }
-    set_active(true);
-    renew();
-    open(&stand_in_);
-    blocks_->start(FloatModes::of_thread());
-    begin();
-    return MPI_SUCCESS;
+    return start_again();
   }
 
  private:
@@ -293,7 +288,7 @@ std::optional<int> make_collective(Job& job, const Collective& call, const Candi
   auto made = std::make_shared<PersistentCall>(job, call, candidate, team, std::move(kept),
                                                routing.served());
   if (!pairs) {
-    made->make();
+    made->make(routing.operation());
   } else if (const int code = made->make(std::move(*pairs)); code != MPI_SUCCESS) {
     return code;
   }

@@ -23,14 +23,19 @@ CollectiveRequest::CollectiveRequest(Job& job, const Collective& call,
 /// neighbours, whose messages have all begun.
 bool CollectiveRequest::may_run_in_hook() const { return job_.collectives.in_hook; }
 
-void CollectiveRequest::prepare_blocks(const Served& served) {
-  blocks_ = make_operation(job_, call_, kept_->operands(), team_, served);
-}
-
 void CollectiveRequest::prepare_pairs(const Served& served, LongPairs pairs, MPI_Comm comm) {
   pairs_.emplace(std::move(pairs));
   kept_->leave_out(*pairs_, comm);
-  blocks_ = make_operation(job_, call_, kept_->operands(), team_, served, &*pairs_);
+  blocks_ = make_pairs_operation(job_, call_, kept_->operands(), team_, served, *pairs_);
+}
+
+int CollectiveRequest::start_again() {
+  set_active(true);
+  renew();
+  open(&stand_in_);
+  blocks_->start(FloatModes::of_thread());
+  begin();
+  return MPI_SUCCESS;
 }
 
 void CollectiveRequest::begin() {

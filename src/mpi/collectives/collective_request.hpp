@@ -36,13 +36,15 @@ class CollectiveRequest : public Request {
   int cancel(MPI_Request*) final { return comm_->raise(MPI_ERR_REQUEST); }
 
  protected:
-  /// Makes what this rank's blocks need: all of them, or long pairs alone, which MPI's part then
-  /// leaves out; that is to be on `comm`.
-  void prepare_blocks(const Served& served);
+  /// Makes the operation of long pairs alone, which MPI's part then leaves out; that is to be on
+  /// `comm`.
   void prepare_pairs(const Served& served, LongPairs pairs, MPI_Comm comm);
 
   /// Gives the program, or its persistent request, what completes when this is over.
   void open(MPI_Request* request) { open_.open_empty(request); }
+
+  /// Of a persistent call: starts its blocks, and begins. Returns MPI_SUCCESS.
+  int start_again();
 
   /// Begins, and flushes what needs this process: the program may compute for long now.
   void begin();

@@ -1,4 +1,4 @@
-// Which pairs of a call are long, as its arguments tell.
+// The long pairs of a call, by its arguments.
 #pragma once
 
 #include "coll/blocks/long_pairs.hpp"

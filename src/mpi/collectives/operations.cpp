@@ -31,17 +31,18 @@ CallHere call_here(Job& job, const Operands& operands, Team& team, AgreedCall ag
   return here;
 }
 
-std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& call,
-                                                    const Operands& operands, Team& team,
-                                                    const Served& served, const LongPairs* pairs) {
-  CallHere here = call_here(job, operands, team, agreed_call(call, operands, facts_of(job, team)));
-  here.pairs = pairs;
+std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collective& call,
+                                                          const Operands& operands, Team& team,
+                                                          const Served& served,
+                                                          const LongPairs& pairs) {
+  CallHere here = call_here(job, operands, team, agreed_call(call, operands, {}));
+  here.pairs = &pairs;
   return algorithm(served.algorithm).make(here, served);
 }
 
 Spec spec_of(const Job& job, const Operands& operands, const Team& team) {
   if (operands.asked && operands.asked->spec) return *operands.asked->spec;
-  return team.hints().spec().value_or(job.config.spec);
+  return spec_of(job.config, team);
 }
 
 void tell_outcome(const std::optional<Asked>& asked, const CollectiveOperation& operation) {

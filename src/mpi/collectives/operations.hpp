@@ -13,23 +13,21 @@
 
 namespace mpress::engine {
 
-/// What encodes a call's blocks: the innermost of what was asked.
+/// The codec of a call's blocks: that of the call, else of its team.
 Spec spec_of(const Job& job, const Operands& operands, const Team& team);
 
 /// Tells a call's outcome, where that was asked for.
 void tell_outcome(const std::optional<Asked>& asked, const CollectiveOperation& operation);
 
-/// A call as its arguments tell it. What its buffers are is looked up in `operands`, which outlives
-/// it.
+/// A call by its arguments. Its blocks are looked up in `operands`, which outlives it.
 CallHere call_here(Job& job, const Operands& operands, Team& team, AgreedCall agreed);
 
-/// `served`: as Routing says. A persistent call has its tag for its lifetime; others take it while
-/// they are under way, and wait for it. `pairs`: of these alone, beside MPI's call. All but
-/// `served` outlives it.
-std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& call,
-                                                    const Operands& operands, Team& team,
-                                                    const Served& served,
-                                                    const LongPairs* pairs = nullptr);
+/// Makes the operation of a call's long pairs alone, beside MPI's call; Routing makes those of
+/// others. All but `served` outlives it.
+std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collective& call,
+                                                          const Operands& operands, Team& team,
+                                                          const Served& served,
+                                                          const LongPairs& pairs);
 
 // Of blocking calls:
 

@@ -16,7 +16,7 @@ PairwiseCall::PairwiseCall(Job& job, const Collective& call, const Operands& ope
       comm_(std::move(comm)),
       pairs_(std::move(pairs)),
       begin_ns_(trace::now_ns()),
-      served_(make_operation(job, call_, operands, team, served, &pairs_)) {
+      served_(make_pairs_operation(job, call_, operands, team, served, pairs_)) {
   served_->start(FloatModes::of_thread());
   // MPI's call may wait for long. What others need of this process for their blocks they have then.
   is_over_ = served_->advance();

@@ -23,7 +23,7 @@ namespace {
 
 /// May encoding pairs pay? Members do not tell each other which codec a call asks for.
 bool may_pay_pairs(const Job& job, const Team& team, const Operands& operands) {
-  if (!operands.asked) return may_pay(job, team, team.hints().spec().value_or(job.config.spec));
+  if (!operands.asked) return may_pay(job, team, spec_of(job.config, team));
   const Gains& gains = job.collectives.most;
   return team.hosts().count() > 1 ? gains.between : gains.within;
 }
@@ -176,7 +176,7 @@ void Routing::consider() {
     return leave_to_mpi(team_.why_not());
   }
   selection_.call.team = facts_of(job_, team_);
-  spec_ = team_.hints().spec().value_or(job_.config.spec);
+  spec_ = spec_of(job_.config, team_);
   // Pair by pair, each origin has its own.
   is_asked && !call_.has_own_counts ? ask() : go_on();
 }
@@ -317,7 +317,8 @@ void Routing::accept() {
 
 std::unique_ptr<CollectiveOperation> Routing::operation() {
   if (offered_) return std::move(offered_);
-  return make_operation(job_, call_, operands_, team_, served_);
+  CallHere here = call_here(job_, operands_, team_, selection_.call);
+  return algorithm(served_.algorithm).make(here, served_);
 }
 
 void Routing::decide() {

@@ -216,12 +216,7 @@ class PersistentExchange final : public ExchangeRequest {
   int start(Job& job, MPI_Request*) override {
     // Members that have started wait for this one: a device that fails is found by its blocks.
     if (const auto order = order_behind_defaults(job, exchange())) order->await();
-    set_active(true);
-    renew();
-    open(&stand_in_);
-    blocks_->start(FloatModes::of_thread());
-    begin();
-    return MPI_SUCCESS;
+    return start_again();
   }
 
  private:
