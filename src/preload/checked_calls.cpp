@@ -13,8 +13,8 @@
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/job/blocking.hpp"
 #include "mpi/job/job.hpp"
+#include "mpi/staging/bounce_buffer.hpp"
 #include "mpi/staging/staged_call.hpp"
-#include "mpi/staging/stand_in.hpp"
 #include "preload/narrowing.hpp"
 #include "trace/message.hpp"
 
@@ -26,7 +26,7 @@ using mpi::CheckedCalls;
 
 /// Is any of the data in memory of a device that MPI must not see?
 bool on_device(Job& job, const void* buffer, MPI_Count count, MPI_Datatype type) {
-  return engine::StandIn::is_on_device(job, {buffer, {1, count, type}, {}});
+  return engine::BounceBuffer::is_on_device(job, {buffer, {1, count, type}, {}});
 }
 
 int fail(const Job& job, MPI_Win win) {

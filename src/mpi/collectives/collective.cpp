@@ -183,8 +183,8 @@ std::optional<int> serve_in_stream(Job& job, const Collective& call, const Opera
 }  // namespace
 
 std::shared_ptr<StreamOrder> order_behind_defaults(Job& job, const Operands& operands) {
-  const int sent = StandIn::device_of(job, operands.send);
-  const int received = StandIn::device_of(job, operands.receive);
+  const int sent = BounceBuffer::device_of(job, operands.send);
+  const int received = BounceBuffer::device_of(job, operands.receive);
   auto order = StreamOrder::behind_defaults(job, received);
   if (sent == received) return order;
   // One place is enough: work behind the other is waited for here.

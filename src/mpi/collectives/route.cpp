@@ -16,7 +16,7 @@
 #include "mpi/collectives/operand_blocks.hpp"
 #include "mpi/collectives/operations.hpp"
 #include "mpi/job/job.hpp"
-#include "mpi/staging/stand_in.hpp"
+#include "mpi/staging/bounce_buffer.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -36,8 +36,8 @@ bool tells_mode(std::uint64_t number) {
 
 /// Has this member had any, as of this call?
 void note_devices(Job& job, const Operands& operands, CallModes::Mode& mode) {
-  mode.has_had_device = mode.has_had_device || StandIn::is_on_device(job, operands.send) ||
-                        StandIn::is_on_device(job, operands.receive);
+  mode.has_had_device = mode.has_had_device || BounceBuffer::is_on_device(job, operands.send) ||
+                        BounceBuffer::is_on_device(job, operands.receive);
 }
 
 }  // namespace

@@ -10,28 +10,30 @@ namespace mpress::engine {
 namespace {
 
 /// MPI's local copies are between memory of one kind: both buffers get one, or neither.
-bool needs_stand_ins(Job& job, const Operands& operands) {
-  return StandIn::is_needed(job, operands.send) || StandIn::is_needed(job, operands.receive);
+bool needs_bounce_buffers(Job& job, const Operands& operands) {
+  return BounceBuffer::is_needed(job, operands.send) ||
+         BounceBuffer::is_needed(job, operands.receive);
 }
 
 }  // namespace
 
 int StagedCall::open(Job& job, const Operands& operands) {
-  return operands.known && needs_stand_ins(job, operands) ? open_all(job, operands) : MPI_SUCCESS;
+  return operands.known && needs_bounce_buffers(job, operands) ? open_all(job, operands)
+                                                               : MPI_SUCCESS;
 }
 
 int StagedCall::open_all(Job& job, const Operands& operands) {
   if (!operands.known) return MPI_SUCCESS;
-  const bool send = StandIn::is_on_device(job, operands.send);
-  const bool receive = StandIn::is_on_device(job, operands.receive);
+  const bool send = BounceBuffer::is_on_device(job, operands.send);
+  const bool receive = BounceBuffer::is_on_device(job, operands.receive);
   if (!send && !receive) return MPI_SUCCESS;
   comm_ = mpi::comm_info(operands.comm);
   return comm_ ? raised(make(job, operands, send, receive)) : MPI_SUCCESS;
 }
 
 int StagedCall::prepare(Job& job, const Operands& operands) {
-  const int code = make(job, operands, StandIn::is_on_device(job, operands.send),
-                        StandIn::is_on_device(job, operands.receive));
+  const int code = make(job, operands, BounceBuffer::is_on_device(job, operands.send),
+                        BounceBuffer::is_on_device(job, operands.receive));
   return code == MPI_SUCCESS ? bring(job) : code;
 }
 

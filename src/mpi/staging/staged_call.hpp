@@ -6,18 +6,18 @@
 
 #include "mpi/collectives/operands.hpp"
 #include "mpi/objects/comm_info.hpp"
-#include "mpi/staging/stand_in.hpp"
+#include "mpi/staging/bounce_buffer.hpp"
 
 namespace mpress::engine {
 
 class Job;
 
-/// What has to live until MPI has completed the call: stand-ins for its buffers, and arguments that
-/// were written anew. Errors are returned as MPI's codes, and raised on the call's communicator by
-/// those functions that say so.
+/// What has to live until MPI has completed the call: bounce buffers for its own, and arguments
+/// that were written anew. Errors are returned as MPI's codes, and raised on the call's
+/// communicator by those functions that say so.
 class StagedCall {
  public:
-  /// Where a buffer needs a stand-in: makes one for each on a device. Raises.
+  /// Where a buffer needs a bounce buffer: makes one for each on a device. Raises.
   int open(Job& job, const Operands& operands);
 
   /// Makes one for each buffer on a device: not all MPIs that take memory of devices do so in calls
@@ -41,7 +41,7 @@ class StagedCall {
   /// The same for a call that blocked. Raises.
   int conclude(Job& job) { return raised(deliver(job)); }
 
-  /// Has the call neither stand-ins nor arguments of its own?
+  /// Has the call neither bounce buffers nor arguments of its own?
   bool empty() const { return !send_ && !receive_ && arrays_.empty(); }
 
   /// The address to give to MPI, for either buffer's parameter, and other arguments as they are.
@@ -65,8 +65,8 @@ class StagedCall {
   int raised(int code) const { return code == MPI_SUCCESS ? code : comm_->raise(code); }
 
   std::shared_ptr<mpi::CommInfo> comm_;
-  StandIn send_;
-  StandIn receive_;
+  BounceBuffer send_;
+  BounceBuffer receive_;
   std::vector<std::unique_ptr<int[]>> arrays_;
   bool delivered_ = false;
   int delivered_code_ = MPI_SUCCESS;

@@ -1,4 +1,4 @@
-#include "mpi/staging/stand_in.hpp"
+#include "mpi/staging/bounce_buffer.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -49,18 +49,18 @@ int device_of_data(Job& job, const Operand& operand, Matters matters) {
 
 }  // namespace
 
-int StandIn::device_of(Job& job, const Operand& operand) {
+int BounceBuffer::device_of(Job& job, const Operand& operand) {
   return device_of_data(job, operand, [](const mpi::TypeInfo&) { return true; });
 }
 
-bool StandIn::is_needed(Job& job, const Operand& operand) {
+bool BounceBuffer::is_needed(Job& job, const Operand& operand) {
   const int device = device_of_data(
       job, operand, [&](const mpi::TypeInfo& type) { return packs_for_mpi(job, type); });
   return device != gpu::host;
 }
 
 /// False where MPI refuses a type.
-bool StandIn::list(Job& job, const void* buffer, const Blocks& blocks, Pieces& pieces) {
+bool BounceBuffer::list(Job& job, const void* buffer, const Blocks& blocks, Pieces& pieces) {
   for (int i = 0; i < blocks.number(); ++i) {
     const Block block = blocks[i];
     if (block.count <= 0) continue;
@@ -82,7 +82,7 @@ bool StandIn::list(Job& job, const void* buffer, const Blocks& blocks, Pieces& p
   return true;
 }
 
-int StandIn::open(Job& job, const Operand& operand, const void* other) {
+int BounceBuffer::open(Job& job, const Operand& operand, const void* other) {
   buffer_ = operand.buffer;
   if (!list(job, buffer_, operand.reads, reads_) || !list(job, buffer_, operand.writes, writes_)) {
     return MPI_ERR_TYPE;
@@ -112,19 +112,19 @@ int StandIn::open(Job& job, const Operand& operand, const void* other) {
   return MPI_SUCCESS;
 }
 
-std::byte* StandIn::original_of(const gpu::Run& run) const {
+std::byte* BounceBuffer::original_of(const gpu::Run& run) const {
   return const_cast<std::byte*>(at(buffer_, run.offset));
 }
 
-std::byte* StandIn::image_of(const gpu::Run& run) const {
+std::byte* BounceBuffer::image_of(const gpu::Run& run) const {
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(original_of(run)) + shift_);
 }
 
-void* StandIn::address() const {
+void* BounceBuffer::address() const {
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(buffer_) + shift_);
 }
 
-int StandIn::await_defaults(Job& job) const {
+int BounceBuffer::await_defaults(Job& job) const {
   for (const Pieces* pieces : {&reads_, &writes_}) {
     for (const Piece& piece : *pieces) {
       const int code = job.code_of(await(job, piece.device, default_work(piece.device)));
@@ -134,11 +134,11 @@ int StandIn::await_defaults(Job& job) const {
   return MPI_SUCCESS;
 }
 
-int StandIn::fetch(Job& job) { return copy(job, reads_, Way::to_image); }
+int BounceBuffer::fetch(Job& job) { return copy(job, reads_, Way::to_image); }
 
-int StandIn::deliver(Job& job) { return copy(job, writes_, Way::to_device); }
+int BounceBuffer::deliver(Job& job) { return copy(job, writes_, Way::to_device); }
 
-int StandIn::copy(Job& job, const Pieces& pieces, Way way) const {
+int BounceBuffer::copy(Job& job, const Pieces& pieces, Way way) const {
   for (const Piece& piece : pieces) {
     memory::Buffer packed;
     memory::Buffer aside;
@@ -154,7 +154,7 @@ int StandIn::copy(Job& job, const Pieces& pieces, Way way) const {
   return MPI_SUCCESS;
 }
 
-int StandIn::copy_each(Job& job, const Piece& piece, Way way) const {
+int BounceBuffer::copy_each(Job& job, const Piece& piece, Way way) const {
   const QueueLease queue =
       piece.device == gpu::host ? QueueLease() : job.devices.queue(piece.device);
   if (piece.device != gpu::host && !queue) return job.code_of(refused(job, piece.device));
@@ -171,8 +171,8 @@ int StandIn::copy_each(Job& job, const Piece& piece, Way way) const {
   return queue ? job.code_of(job.devices.wait(*queue, last)) : MPI_SUCCESS;
 }
 
-int StandIn::copy_packed(Job& job, const Piece& piece, Way way, std::byte* packed,
-                         std::byte* aside) const {
+int BounceBuffer::copy_packed(Job& job, const Piece& piece, Way way, std::byte* packed,
+                              std::byte* aside) const {
   const QueueLease queue = job.devices.queue(piece.device);
   if (!queue) return job.code_of(refused(job, piece.device));
   void* const buffer = const_cast<void*>(buffer_);

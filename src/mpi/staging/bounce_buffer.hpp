@@ -16,7 +16,7 @@ class Job;
 /// An image of the buffer from its first byte of data to its last, laid out as the program's types
 /// say: MPI gets the program's own arguments with another address. Only data are copied, neither
 /// what lies between them nor beside.
-class StandIn {
+class BounceBuffer {
  public:
   /// The device that the operand's memory is on.
   static int device_of(Job& job, const Operand& operand);
